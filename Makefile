@@ -1,0 +1,34 @@
+# `make demo` and `make test` do all of their own set-up: a clone, Python 3.11 or newer and a package index are enough.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# The paper's raw data and trained models, for the tests that need them; without it those are skipped.
+DATA := $(realpath ../shared/data)
+
+.PHONY: demo test clean
+.DEFAULT_GOAL := test
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/globece demo --out demo-output
+
+ifneq ($(DATA),)
+test: export GLOBECE_DATA ?= $(DATA)
+endif
+test: $(VENV)/.installed-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto --maxprocesses 4
+
+clean:
+	rm -rf $(VENV) demo-output
+
+# A stamp for each set of extras, so that a second run is quick and a changed pyproject or constraint installs again.
+$(VENV)/.installed-demo: EXTRAS := frames,plot,trees
+$(VENV)/.installed-test: EXTRAS := all,dev
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	touch $@

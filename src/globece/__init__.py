@@ -1,0 +1,31 @@
+"""globece: global counterfactual explanations of whole models.
+
+>>> import globece as gc
+>>> sorted(set(gc.__all__) & {"explain", "FeatureSpace", "CostModel", "Explanation"})
+['CostModel', 'Explanation', 'FeatureSpace', 'explain']
+"""
+
+from globece.api import explain
+from globece.costs import CostModel, bradley_terry
+from globece.directions.protocol import DirectionGenerator
+from globece.directions.sampling import UniformSampling
+from globece.errors import GlobeCEError
+from globece.explanation import Explanation
+from globece.models.adapt import as_model
+from globece.search import Settings
+from globece.space import FeatureSpace
+from globece.version import __version__
+
+__all__ = [
+    "CostModel",
+    "DirectionGenerator",
+    "Explanation",
+    "FeatureSpace",
+    "GlobeCEError",
+    "Settings",
+    "UniformSampling",
+    "__version__",
+    "as_model",
+    "bradley_terry",
+    "explain",
+]

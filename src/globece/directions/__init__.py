@@ -1,0 +1,1 @@
+"""Who proposes directions: small generators behind one protocol."""

@@ -1,0 +1,59 @@
+"""The paper's generator G(B, X, n, n_s, c, n_f, p): random directions at a fixed cost (Section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece.directions.protocol import Problem
+from globece.errors import InvalidParameterError, check_count, check_number
+from globece.space import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSampling:
+    """Sample directions uniformly at a fixed nominal cost.
+
+    Each direction moves ``n_features`` randomly chosen features. All columns of these get a uniform number between 0
+    and 1 raised to ``power``; continuous columns also get a random sign, or the one that they may move in. The result
+    is scaled to nominal cost ``cost``.
+
+    Parameters
+    ----------
+    cost
+        The fixed cost c.
+    n_features
+        Features per direction, n_f.
+    power
+        The power p; a larger one makes directions sparser.
+    """
+
+    cost: float = 2.0
+    n_features: int = 2
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("cost", self.cost, open_low=True)
+        check_count("n_features", self.n_features)
+        check_number("power", self.power, open_low=True)
+
+    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+        """Sample ``n`` directions."""
+        space = problem.space
+        movable = space.movable
+        if not movable:
+            raise InvalidParameterError(
+                "no feature can move: each is immutable or constant; "
+                "free one, or learn the space from more rows and pass it as space="
+            )
+        chosen = rng.random((n, len(movable))).argsort(axis=1)[:, : self.n_features]
+        directions = rng.random((n, space.width)) ** self.power
+        signs = rng.choice(np.array([-1.0, 1.0]), size=(n, space.width))
+        moves = np.zeros((n, space.width), dtype=bool)
+        for i, f in enumerate(movable):
+            picked = (chosen == i).any(axis=1)
+            moves[picked, f.columns] = f.permitted if f.is_block else True
+            if not f.is_block:
+                directions[:, f.start] *= f.sense or signs[:, f.start]
+        return problem.cost.normalise(np.where(moves, directions, 0.0), self.cost)

@@ -1,0 +1,537 @@
+"""The answer: n directions with, for every affected input, its minimum scalar and cost under each.
+
+An :class:`Explanation` is frozen. Its views (profile, minimum costs, mean translation, rules chart, counterfactuals)
+are derived from it as plain data, without asking the model again; drawing and saving happen elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from globece import rays
+from globece.costs import CostModel
+from globece.directions.protocol import Problem
+from globece.errors import InvalidDataError, InvalidParameterError, VerificationError, check_count, check_number
+from globece.models.base import Model
+from globece.rules import RulesChart, mean_cost, rules_chart
+from globece.search import scale, score
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where an explanation comes from.
+
+    Attributes
+    ----------
+    version
+        Release of globece.
+    model
+        Name of the model's class or function.
+    method
+        ``"exact"`` if minimum scalars come from the model's own structure, ``"searched"`` otherwise.
+    favourable
+        The outcome taken as favourable, in words.
+    generator
+        What proposed the directions.
+    candidates
+        How many directions were looked at.
+    model_calls, model_rows
+        How often the user's model was asked, and about how many rows.
+    complete
+        ``False`` if the search was stopped before its end.
+    notes
+        What the reader should know.
+    """
+
+    version: str
+    model: str
+    method: str
+    favourable: str
+    generator: str
+    candidates: int
+    model_calls: int
+    model_rows: int
+    complete: bool = True
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Coverage and average cost against the most that one is willing to pay: the coverage-cost profile."""
+
+    limit: FloatArray
+    coverage: FloatArray
+    average_cost: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class MinimumCosts:
+    """For each affected input the direction that is cheapest for it (-1: no recourse), with scalar and cost."""
+
+    direction: IntArray
+    scalar: FloatArray
+    cost: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class MeanTranslation:
+    """What the covered inputs change, on average.
+
+    Attributes
+    ----------
+    features
+        Feature names.
+    change
+        Mean change of each continuous or ordinal feature, in its own units; 0 for a categorical one.
+    share
+        Share of the covered inputs that change the feature at all.
+    cost
+        Mean cost of the changes in each feature, before the norm.
+    """
+
+    features: tuple[str, ...]
+    change: FloatArray
+    share: FloatArray
+    cost: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """Everybody whose minimum cost is at most ``limit``: how many they are and what they pay on average."""
+
+    limit: float
+    coverage: float
+    average_cost: float
+    n_covered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactuals:
+    """The covered inputs before and after, in the user's own columns.
+
+    Attributes
+    ----------
+    row
+        Position of each covered input among the rows given.
+    direction, scalar, cost
+        The direction that is cheapest for it, how far it goes, and what that costs.
+    before, after
+        Frames (or matrices) of the kind that was given, one row per covered input.
+    """
+
+    row: IntArray
+    direction: IntArray
+    scalar: FloatArray
+    cost: FloatArray
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The raw output of Algorithm 1: counterfactuals X', predictions Y' and costs C, in (direction, scalar, input)."""
+
+    scalars: FloatArray
+    counterfactuals: FloatArray
+    predictions: BoolArray
+    costs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A few directions along which the affected inputs can travel, and how far each must go.
+
+    Attributes
+    ----------
+    space, cost, budget
+        What a row is, what a change costs, and the most that recourse may cost.
+    directions
+        One a row: ``(n_directions, width)``.
+    inputs
+        The affected inputs, encoded: ``(n_affected, width)``.
+    rows
+        Their positions among the rows given.
+    n_rows
+        How many rows were given.
+    scalars, costs
+        Minimum scalar and its cost by direction and affected input; ``inf`` where there is no recourse.
+    provenance
+        Which model, which outcome, how it was found.
+    model
+        The model, where it is at hand: an explanation read from a file has none.
+    """
+
+    space: FeatureSpace
+    cost: CostModel
+    budget: float
+    directions: FloatArray
+    inputs: FloatArray
+    rows: IntArray
+    n_rows: int
+    scalars: FloatArray
+    costs: FloatArray
+    provenance: Provenance
+    max_scalar: float | None = None
+    model: Model | None = field(default=None, repr=False)
+
+    # -- numbers -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_directions(self) -> int:
+        """Number of directions."""
+        return len(self.directions)
+
+    @property
+    def n_affected(self) -> int:
+        """Number of affected inputs."""
+        return len(self.inputs)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is affected: every row given has the favourable outcome already."""
+        return self.n_affected == 0
+
+    @cached_property
+    def best_costs(self) -> FloatArray:
+        """Minimum cost of each affected input over all directions."""
+        return self.costs.min(axis=0) if self.n_directions else np.full(self.n_affected, np.inf)
+
+    @property
+    def n_covered(self) -> int:
+        """Number of affected inputs with recourse within the budget."""
+        return int(np.isfinite(self.best_costs).sum())
+
+    @property
+    def n_without_recourse(self) -> int:
+        """Number of affected inputs without recourse within the budget."""
+        return self.n_affected - self.n_covered
+
+    @property
+    def coverage(self) -> float:
+        """Share of the affected inputs with recourse within the budget, in [0, 1]; 1 if nobody is affected."""
+        return self.n_covered / self.n_affected if self.n_affected else 1.0
+
+    @property
+    def average_cost(self) -> float:
+        """Mean minimum cost over the covered inputs; ``inf`` if nobody is covered, 0 if nobody is affected."""
+        if self.is_empty:
+            return 0.0
+        return mean_cost(self.best_costs[np.isfinite(self.best_costs)])
+
+    @property
+    def score(self) -> float:
+        """Mean minimum cost over the affected inputs, with no recourse charged at the budget; lower is better."""
+        return score(self.best_costs, self.budget)
+
+    # -- views ---------------------------------------------------------------------------------------------------
+
+    def minimum_costs(self) -> MinimumCosts:
+        """The cheapest direction of each affected input, with scalar and cost."""
+        if not self.n_directions:
+            nothing = np.full(self.n_affected, np.inf)
+            return MinimumCosts(np.full(self.n_affected, -1), nothing, nothing)
+        pick = self.costs.argmin(axis=0)
+        each = np.arange(self.n_affected)
+        direction = np.where(np.isfinite(self.best_costs), pick, -1)
+        return MinimumCosts(direction, self.scalars[pick, each], self.best_costs)
+
+    def profile(self) -> Profile:
+        """Coverage and average cost at every limit at which one more input is covered."""
+        paid = np.sort(self.best_costs[np.isfinite(self.best_costs)])
+        limit, last = np.unique(paid, return_index=True)
+        count = np.append(last[1:], paid.size) if paid.size else last
+        running = np.cumsum(paid)
+        average = running[count - 1] / count if paid.size else np.zeros(0)
+        start = np.zeros(1)
+        return Profile(
+            np.concatenate([start, limit]),
+            np.concatenate([start, count / max(self.n_affected, 1)]),
+            np.concatenate([start, average]),
+        )
+
+    def at(self, *, coverage: float | None = None, cost: float | None = None) -> OperatingPoint:
+        """Everybody up to a coverage, or everybody who need not pay more than a cost.
+
+        Parameters
+        ----------
+        coverage
+            Share of the affected inputs to reach: the smallest limit on cost that reaches it.
+        cost
+            The limit on what each of them pays.
+        """
+        if (coverage is None) == (cost is None):
+            raise InvalidParameterError("at() takes either coverage= or cost=")
+        paid = np.sort(self.best_costs)
+        if cost is not None:
+            limit = check_number("cost", cost)
+        else:
+            wanted = check_number("coverage", coverage, high=1.0)
+            need = int(np.ceil(wanted * self.n_affected - 1e-9))
+            limit = float(paid[need - 1]) if need else 0.0
+            if not np.isfinite(limit):
+                raise InvalidParameterError(
+                    f"coverage of {wanted:.1%} is out of reach: {self.coverage:.1%} have recourse within the budget"
+                )
+        within = paid[paid <= limit]
+        share = within.size / self.n_affected if self.n_affected else 1.0
+        return OperatingPoint(limit, share, mean_cost(within), within.size)
+
+    def mean_translation(self, direction: int | None = None) -> MeanTranslation:
+        """Mean change of each feature over the covered inputs, each taking its cheapest direction or a given one."""
+        before, after = self._travelled(direction)
+        n = max(len(before), 1)
+        change, share, cost = (np.zeros(len(self.space.features)) for _ in range(3))
+        for i, f in enumerate(self.space.features):
+            x, y = before[:, f.columns], after[:, f.columns]
+            moved = (np.where(np.isnan(x), 0.0, x) != np.where(np.isnan(y), 0.0, y)).any(axis=1)
+            share[i] = moved.sum() / n
+            if f.is_block:
+                cost[i] = self.cost.weight(f) * share[i]
+            else:
+                change[i] = np.sort(np.nan_to_num(y - x)[:, 0]).sum() / n
+                cost[i] = np.sort(self.cost.change(f, x[:, 0], y[:, 0])).sum() / n
+        return MeanTranslation(self.space.names, change, share, cost)
+
+    def rules_chart(self, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> RulesChart:
+        """The cumulative rules chart of one direction; see :func:`globece.rules.rules_chart`.
+
+        Its last row has that direction's own coverage and average cost.
+        """
+        i = self._direction(direction)
+        return rules_chart(
+            self.cost, self.directions[i], self.inputs, self.scalars[i], self.costs[i], rows=rows, spacing=spacing
+        )
+
+    def counterfactuals(self) -> Counterfactuals:
+        """The covered inputs before and after, in the user's own columns."""
+        best = self.minimum_costs()
+        covered = np.flatnonzero(best.direction >= 0)
+        before, after = self._travelled(None)
+        return Counterfactuals(
+            row=self.rows[covered],
+            direction=best.direction[covered],
+            scalar=best.scalar[covered],
+            cost=best.cost[covered],
+            before=self.space.decode(before),
+            after=self.space.decode(after),
+        )
+
+    def to_frame(self) -> Any:
+        """One row per affected input: its position, cheapest direction (-1: none), scalar and cost.
+
+        The frame is of the kind that was given; for a matrix it is a dictionary of arrays.
+        """
+        best = self.minimum_costs()
+        return self.space.table.like(
+            {"row": self.rows, "direction": best.direction, "scalar": best.scalar, "cost": best.cost}
+        )
+
+    def arrays(self, scalars: Any) -> Arrays:
+        """The raw arrays X', Y' and C of Algorithm 1 over all directions, these scalars and all affected inputs.
+
+        They take directions x scalars x inputs x columns numbers, which is why they are made on request only.
+        """
+        k = np.asarray(scalars, dtype=np.float64)
+        if k.ndim != 1 or not np.isfinite(k).all():
+            raise InvalidParameterError(f"scalars must be a list of finite numbers; got {scalars!r}")
+        shape = (self.n_directions, len(k), self.n_affected)
+        if np.prod([*shape, self.space.width], dtype=float) > ARRAYS_LIMIT:
+            raise InvalidParameterError(
+                f"X' would hold {shape[0]} x {shape[1]} x {shape[2]:,} x {self.space.width} numbers; "
+                f"at most {ARRAYS_LIMIT:,} are made: take fewer scalars, or explain fewer rows"
+            )
+        model = self._model(None)
+        X = np.empty((*shape, self.space.width))
+        Y, C = np.empty(shape, dtype=bool), np.empty(shape)
+        for i, delta in enumerate(self.directions):
+            for j, kj in enumerate(k):
+                X[i, j] = rays.positions(self.space, self.inputs, delta, kj)
+                Y[i, j] = model.favourable(X[i, j])
+                C[i, j] = rays.cost_at(self.cost, self.inputs, delta, np.full(self.n_affected, kj))
+        return Arrays(k, X, Y, C)
+
+    # -- use -----------------------------------------------------------------------------------------------------
+
+    def apply(self, X: Any, *, model: Model | None = None) -> Explanation:
+        """Scale the same directions on other rows, such as unseen ones, or one row alone.
+
+        Parameters
+        ----------
+        X
+            Rows with the columns that the space was learnt from.
+        model
+            The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
+        """
+        asked = self._model(model)
+        Z = self.space.encode(X)
+        if not len(Z):
+            raise InvalidDataError("the frame has no rows")
+        return build(
+            Problem(asked, Z, self.cost, self.budget, self.max_scalar),
+            asked.favourable(Z),
+            self.directions,
+            replace(self.provenance, notes=(*self.provenance.notes, "directions applied to other rows")),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, as it is written to JSON."""
+        from globece.io.results import to_dict
+
+        return to_dict(self)
+
+    def to_json(self, path: Any = None) -> str:
+        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        from globece.io.results import write
+
+        return write(self, path)
+
+    @classmethod
+    def from_json(cls, source: Any) -> Explanation:
+        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
+        from globece.io.results import read
+
+        return read(source)
+
+    def _direction(self, direction: int) -> int:
+        i = check_count("direction", direction, low=0)
+        if i >= self.n_directions:
+            raise InvalidParameterError(
+                f"direction must be below {self.n_directions}, the number found; got {direction}"
+            )
+        return i
+
+    def _model(self, model: Model | None) -> Model:
+        asked = model if model is not None else self.model
+        if asked is None:
+            raise InvalidParameterError("this explanation was read from a file and has no model; pass model=")
+        return asked
+
+    def _travelled(self, direction: int | None) -> tuple[FloatArray, FloatArray]:
+        """The covered inputs before and after, encoded, each along its cheapest direction or along a given one."""
+        if direction is None:
+            best = self.minimum_costs()
+            pick, k = best.direction, best.scalar
+        else:
+            i = self._direction(direction)
+            k = self.scalars[i]
+            pick = np.where(np.isfinite(k), i, -1)
+        after = self.inputs.copy()
+        for i, delta in enumerate(self.directions):
+            mine = np.flatnonzero(pick == i)
+            after[mine] = rays.positions(self.space, self.inputs[mine], delta, k[mine])
+        return self.inputs[pick >= 0], after[pick >= 0]
+
+    # -- looks ---------------------------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """The explanation in a few lines."""
+        p = self.provenance
+        if self.is_empty:
+            return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
+        lines = [
+            f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
+            f"{self.n_directions} direction(s) cover {self.coverage:.1%} "
+            f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
+            f"(score {self.score:.3f}).",
+            f"{self.n_without_recourse:,} have no recourse within the budget.",
+        ]
+        lines += [f"Note: {note}." for note in p.notes]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """A short description."""
+        return (
+            f"Explanation(n_directions={self.n_directions}, n_affected={self.n_affected}, "
+            f"coverage={self.coverage:.3f}, average_cost={self.average_cost:.3f}, score={self.score:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the summary and a chart for each direction."""
+        parts = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
+        for i in range(self.n_directions):
+            parts.append(f"<h4>Direction {i + 1}</h4>{_chart_html(self.rules_chart(i))}")
+        return "\n".join(parts)
+
+
+def build(
+    problem: Problem,
+    favourable: BoolArray,
+    directions: FloatArray,
+    provenance: Provenance,
+) -> Explanation:
+    """Scale directions over all affected rows, check every counterfactual, and put the explanation together.
+
+    Parameters
+    ----------
+    problem
+        As for the search, but with *all* rows as inputs.
+    favourable
+        Which of them have the favourable outcome already.
+    directions
+        The directions chosen.
+    provenance
+        What is known so far.
+    """
+    rows = np.flatnonzero(~favourable)
+    affected = replace(problem, inputs=problem.inputs[rows])
+    scaled = scale(affected, directions)
+    verify(affected, directions, scaled.scalar)
+    return Explanation(
+        space=problem.space,
+        cost=problem.cost,
+        budget=problem.budget,
+        directions=directions,
+        inputs=affected.inputs,
+        rows=rows,
+        n_rows=len(favourable),
+        scalars=scaled.scalar,
+        costs=scaled.cost,
+        provenance=provenance,
+        max_scalar=problem.max_scalar,
+        model=problem.model,
+    )
+
+
+def verify(problem: Problem, directions: FloatArray, scalars: FloatArray) -> None:
+    """Predict every counterfactual again; one that is not favourable is an error, not a row to drop."""
+    for i, delta in enumerate(directions):
+        covered = np.flatnonzero(np.isfinite(scalars[i]))
+        for part in np.array_split(covered, max(1, covered.size // 65_536)):
+            after = rays.positions(problem.space, problem.inputs[part], delta, scalars[i, part])
+            failed = part[~problem.model.favourable(after)]
+            if failed.size:
+                raise VerificationError(
+                    f"{failed.size:,} of {covered.size:,} counterfactuals along direction {i} are not favourable when "
+                    f"{problem.model.name} predicts them again (first: affected input {failed[0]} at "
+                    f"k = {scalars[i, failed[0]]!r}); does the model answer differently each time?"
+                )
+
+
+def _cost(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "none"
+
+
+def _chart_html(chart: RulesChart) -> str:
+    head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
+    lines = ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
+    for record in chart.records():
+        lines.append("<tr>" + "".join(f"<td>{escape(_cell(name, v))}</td>" for name, v in record.items()) + "</tr>")
+    lines.append("</tbody></table>")
+    if chart.additions:
+        listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
+        lines.append(f"<p>Added along the way: {escape(listed)}</p>")
+    return "".join(lines)
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.1%}" if name.endswith("coverage") else _cost(value)

@@ -1,0 +1,59 @@
+"""The one question a model answers: along this direction, at which k does this row first get the favourable outcome?"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from globece.space import BoolArray, FeatureSpace, FloatArray
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A model over the encoded matrix.
+
+    Attributes
+    ----------
+    space
+        The space whose rows it takes.
+    exact
+        Whether :meth:`first_flip` gives the first k (``True``) or the first that a search found (``False``).
+    name
+        What to call it in messages and reports.
+    """
+
+    @property
+    def space(self) -> FeatureSpace: ...
+
+    @property
+    def exact(self) -> bool: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether each row gets the favourable outcome."""
+        ...
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side; negative on the other."""
+        ...
+
+    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+        """Smallest k > 0 at which each row is favourable along each direction.
+
+        Parameters
+        ----------
+        Z
+            Encoded rows, ``(n, width)``.
+        directions
+            One a row, ``(m, width)``.
+        limit
+            Largest k that matters, ``(m, n)``.
+
+        Returns
+        -------
+        FloatArray
+            ``(m, n)``; ``inf`` where no k up to the limit is favourable. At the k returned
+            :func:`globece.rays.positions` really is favourable.
+        """
+        ...

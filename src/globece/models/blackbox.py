@@ -1,0 +1,185 @@
+"""Any model at all: where nothing is known about it, k is searched for.
+
+The flip can only happen at a one-hot switch, at a whole step, or somewhere on the stretches between. So each row is
+tried just past its own switches and on a grid, in order and in batches, until it flips; then bisection between the
+last point that failed and the first that flipped finds the smallest k to a relative 1e-6. Between two grid points a
+model may flip and flip back unseen: that is why this is called searched, and the other models exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece import rays
+from globece.models.decision import Decision
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class BlackBox:
+    """A model of which only its decisions are known.
+
+    Attributes
+    ----------
+    decide
+        The user's model behind :func:`globece.models.decision.decision`.
+    space
+        The space whose decoded rows the model takes.
+    grid
+        Points tried between 0 and the limit.
+    batch_rows
+        Most rows given to the model at once; bounds memory and changes no result.
+    scalars
+        The very scalars to try, in place of the grid and without bisection: the paper's protocol.
+    precision
+        Relative precision of k where bisection ends.
+    """
+
+    decide: Decision
+    space: FeatureSpace
+    grid: int = 256
+    batch_rows: int = 65_536
+    scalars: FloatArray | None = None
+    precision: float = 1e-6
+
+    exact = False
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.decide.name
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether each row gets the favourable outcome, asked in batches."""
+        out = np.empty(len(Z), dtype=bool)
+        for start in range(0, len(Z), self.batch_rows):
+            part = Z[start : start + self.batch_rows]
+            out[start : start + len(part)] = self.decide(self.space.decode(part), len(part))
+        return out
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """+1 for a favourable row, -1 for another: decisions are all there is to see."""
+        return np.where(self.favourable(Z), 1.0, -1.0)
+
+    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+        """Smallest k found at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        out = np.empty((len(directions), len(Z)))
+        tried = len(self.scalars) if self.scalars is not None else self.grid + len(self.space.blocks)
+        most = max(256, 4 * self.batch_rows // tried)  # rays at a time: bounds the memory that their points take
+        together = max(1, most // max(len(Z), 1))
+        for i in range(0, len(directions), together):
+            some = slice(i, i + together)
+            for start in range(0, len(Z), most):
+                rows = slice(start, start + most)
+                out[some, rows] = self._search(Z[rows], directions[some], limit[some, rows])
+        return out
+
+    def _search(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+        rays_ = _Rays.of(self.space, Z, directions, limit, self.grid, self.scalars)
+        points, n_points = rays_.points, rays_.points.shape[1]
+        found = np.full(len(points), n_points)
+        waiting = np.flatnonzero(np.isfinite(points).any(axis=1))
+        column, width = 0, 1
+        while waiting.size and column < n_points:
+            # Few points at first, since most rays flip early or not at all; then more at a time.
+            width = max(1, min(2 * width, self.batch_rows // waiting.size, n_points - column))
+            part = points[waiting, column : column + width]
+            real = np.isfinite(part)
+            flips = np.zeros(part.shape, dtype=bool)
+            flips[real] = self._favourable_at(rays_, np.repeat(waiting, real.sum(axis=1)), part[real])
+            flipped = flips.any(axis=1)
+            found[waiting[flipped]] = column + flips[flipped].argmax(axis=1)
+            column += width
+            waiting = waiting[~flipped]
+            if column < n_points:
+                waiting = waiting[np.isfinite(points[waiting, column])]
+        k = np.full(len(points), np.inf)
+        hit = np.flatnonzero(found < n_points)
+        k[hit] = points[hit, found[hit]]
+        if self.scalars is None:
+            before = np.where(found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], 0.0)
+            k[hit] = self._bisect(rays_, hit, before, k[hit])
+        return k.reshape(limit.shape)
+
+    def _favourable_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> BoolArray:
+        """Whether each of these rays is favourable at its k."""
+        out = np.empty(len(which), dtype=bool)
+        for start in range(0, len(which), self.batch_rows):
+            part = slice(start, start + self.batch_rows)
+            out[part] = self.favourable(rays_.positions(which[part], k[part]))
+        return out
+
+    def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Narrow (low, high] to the relative precision; ``high`` stays favourable throughout."""
+        low, high = low.copy(), high.copy()
+
+        def still_open() -> IntArray:
+            # where only blocks move, nothing happens between two switches
+            return np.flatnonzero(rays_.glides[hit] & (high - low > self.precision * high))
+
+        # A ray that was tried just past a switch, and fails just before it, flipped by that switch.
+        wide = still_open()
+        wide = wide[(rays_.switches[hit[wide]] == high[wide, None]).any(axis=1)]
+        before = np.nextafter(high[wide], 0.0)
+        fails = ~self._favourable_at(rays_, hit[wide], before)
+        low[wide[fails]] = before[fails]
+        while (wide := still_open()).size:
+            middle = 0.5 * (low[wide] + high[wide])
+            flips = self._favourable_at(rays_, hit[wide], middle)
+            high[wide[flips]] = middle[flips]
+            low[wide[~flips]] = middle[~flips]
+        return high
+
+
+@dataclass(frozen=True, slots=True)
+class _Rays:
+    """Every row along every one of some directions, and the points to try on each; ordered by direction, then row."""
+
+    space: FeatureSpace
+    Z: FloatArray
+    directions: FloatArray
+    glides: BoolArray  # (rays,) whether a continuous or ordinal feature moves
+    switches: FloatArray  # (rays, blocks) the first k past each switch, inf where there is none
+    points: FloatArray  # (rays, points) ascending, inf fills up
+
+    @classmethod
+    def of(
+        cls,
+        space: FeatureSpace,
+        Z: FloatArray,
+        directions: FloatArray,
+        limit: FloatArray,
+        grid: int,
+        scalars: FloatArray | None,
+    ) -> _Rays:
+        n, n_rays = len(Z), limit.size
+        most = max((sum(1 for _ in rays.switches(space, delta)) for delta in directions), default=0)
+        past = np.full((n_rays, most), np.inf)
+        glides = np.zeros(n_rays, dtype=bool)
+        for i, delta in enumerate(directions):
+            mine = slice(i * n, (i + 1) * n)
+            bounds = rays.row_switches(space, Z, delta)
+            past[mine, : bounds.shape[1]] = np.nextafter(bounds, np.inf)
+            glides[mine] = any(True for _ in rays.movers(space, delta))
+        end = limit.reshape(-1, 1)
+        if scalars is not None:
+            points = np.broadcast_to(scalars, (n_rays, len(scalars)))
+        elif glides.any():
+            steps = np.where(glides[:, None], end * np.linspace(0.0, 1.0, grid + 1)[1:], np.inf)
+            points = np.hstack([past, steps])
+        else:
+            points = past
+        points = np.sort(np.where(points <= end, points, np.inf), axis=1)
+        return cls(space, Z, directions, glides, past, points)
+
+    def positions(self, which: IntArray, k: FloatArray) -> FloatArray:
+        """Where these rays are at k; ``which`` must ascend."""
+        n = len(self.Z)
+        out = np.empty((len(which), self.space.width))
+        edges = np.searchsorted(which, np.arange(len(self.directions) + 1) * n)
+        for i in np.flatnonzero(np.diff(edges)):
+            part = slice(edges[i], edges[i + 1])
+            out[part] = rays.positions(self.space, self.Z[which[part] % n], self.directions[i], k[part])
+        return out

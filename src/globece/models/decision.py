@@ -1,0 +1,236 @@
+"""What the user's own model decides about the user's own rows: favourable or not, and by how much.
+
+Models come as estimators with ``predict`` / ``predict_proba`` / ``decision_function`` or as plain functions; the
+outcome that people want comes as a class, or as a side of a threshold. A :class:`Decision` settles all of that once
+and checks every answer, so that nobody further on has to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.errors import InvalidParameterError, ModelError, check_number
+from globece.space import BoolArray, FloatArray
+
+SIDES = ("above", "below")
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often the model was called, and on how many rows."""
+
+    calls: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The user's model, asked one thing: which rows get the favourable outcome?
+
+    Attributes
+    ----------
+    ask
+        Calls the model on native rows and returns what it said.
+    name
+        What to call the model in messages.
+    favourable
+        The outcome people want: a class, or ``"above"`` / ``"below"`` a threshold.
+    threshold
+        The limit for probabilities or a regressor's values; ``None`` for the model's own decision.
+    classes
+        The model's classes, where it has them.
+    timeout
+        Seconds that one call may take.
+    """
+
+    ask: Callable[[Any], Any]
+    name: str
+    favourable: Any
+    threshold: float | None = None
+    classes: tuple[Any, ...] | None = None
+    timeout: float | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def described(self) -> str:
+        """The favourable outcome in words."""
+        if self.threshold is None:
+            return str(self.favourable)
+        if self.favourable in SIDES and self.classes is None:
+            return f"{self.favourable} {self.threshold:g}"
+        return f"{self.favourable} with probability of at least {self.threshold:g}"
+
+    def __call__(self, rows: Any, n: int) -> BoolArray:
+        """Whether each of the ``n`` native rows gets the favourable outcome."""
+        answer = self._answer(rows, n)
+        if answer.ndim == 2:
+            return self._from_scores(answer)
+        if self.threshold is not None:
+            values = self._numbers(answer)
+            return np.asarray(values <= self.threshold if self._below else values >= self.threshold)
+        if answer.dtype.kind == "f" and self.classes is None and not np.isin(answer, (0.0, 1.0)).all():
+            raise ModelError(
+                f"{self.name} returned numbers such as {answer[~np.isin(answer, (0.0, 1.0))][0]!r}, not outcomes; "
+                "say which are favourable with threshold= (and favourable='above' or 'below')"
+            )
+        return np.asarray(answer == self.favourable, dtype=bool)
+
+    @property
+    def _below(self) -> bool:
+        if self.favourable not in (*SIDES, 1):
+            raise InvalidParameterError(
+                f"favourable must be 'above' or 'below' with a threshold on {self.name}'s values; "
+                f"got {self.favourable!r}"
+            )
+        return bool(self.favourable == "below")
+
+    def _from_scores(self, scores: NDArray[Any]) -> BoolArray:
+        values = self._numbers(scores)
+        place = self._column(values.shape[1])
+        if self.threshold is not None:
+            return np.asarray(values[:, place] >= self.threshold)
+        return np.asarray(values.argmax(axis=1) == place)
+
+    def _column(self, n_columns: int) -> int:
+        classes = self.classes if self.classes is not None else tuple(range(n_columns))
+        if len(classes) != n_columns or self.favourable not in classes:
+            raise ModelError(
+                f"{self.name} returned {n_columns} columns, one per class; favourable must be one of "
+                f"{list(range(n_columns))}; got {self.favourable!r}"
+            )
+        return classes.index(self.favourable)
+
+    def _numbers(self, answer: NDArray[Any]) -> FloatArray:
+        try:
+            return answer.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                f"{self.name} returned {answer.dtype} values such as {answer.flat[0]!r}, which have no threshold; "
+                "name a class with favourable= instead"
+            ) from error
+
+    def _answer(self, rows: Any, n: int) -> NDArray[Any]:
+        self.tally.calls += 1
+        self.tally.rows += n
+        where = f"{self.name} in call {self.tally.calls} on {n:,} row(s)"
+        try:
+            raw = self.ask(rows) if self.timeout is None else _within(self.timeout, self.ask, rows, where)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"{where} raised {type(error).__name__}: {error}") from error
+        answer = np.asarray(raw)
+        if answer.ndim == 2 and answer.shape[1] == 1:
+            answer = answer[:, 0]
+        if answer.ndim not in (1, 2) or len(answer) != n:
+            raise ModelError(f"{where} returned shape {answer.shape}; one outcome per row is needed: ({n},)")
+        if answer.dtype.kind == "f" and np.isnan(answer).any():
+            raise ModelError(f"{where} returned NaN for {int(np.isnan(answer).any(axis=-1).sum()):,} row(s)")
+        return answer
+
+
+def decision(
+    model: Any, *, favourable: Any = None, threshold: float | None = None, timeout: float | None = None
+) -> Decision:
+    """Settle what the model is asked and which answer people want.
+
+    Parameters
+    ----------
+    model
+        An estimator, or a function of native rows that returns outcomes, scores or class probabilities.
+    favourable
+        The outcome people want. By default the positive class: the second of two classes, or 1. For a regressor or
+        a scoring function ``"above"`` (default) or ``"below"`` the threshold.
+    threshold
+        A probability for classifiers, a value for regressors and scoring functions.
+    timeout
+        Seconds that one call of the model may take; ``None`` for no limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rejects_debt = decision(lambda X: (X[:, 0] < 5).astype(int))
+    >>> rejects_debt(np.array([[3.0], [7.0]]), 2)
+    array([ True, False])
+    >>> decision(lambda X: X[:, 0], threshold=5, favourable="below").described
+    'below 5'
+    """
+    limit = None if timeout is None else check_number("timeout", timeout, open_low=True)
+    cut = None if threshold is None else check_number("threshold", threshold, low=-np.inf)
+    name = getattr(model, "__name__", None) or type(model).__name__
+    _check_fitted(model, name)
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        known = tuple(np.asarray(classes).tolist())
+        wanted = _class_of(favourable, known, name)
+        if cut is None:
+            return Decision(model.predict, name, wanted, None, known, limit)
+        if not 0 <= cut <= 1:
+            raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
+        if not hasattr(model, "predict_proba"):
+            raise InvalidParameterError(f"threshold needs predict_proba, which {name} lacks; leave threshold out")
+        return Decision(model.predict_proba, name, wanted, cut, known, limit)
+    for method, own_cut in (("predict", None), ("predict_proba", None), ("decision_function", 0.0)):
+        if hasattr(model, method):
+            ask, cut = getattr(model, method), own_cut if cut is None else cut
+            break
+    else:
+        ask = model
+    if not callable(ask):
+        raise InvalidParameterError(
+            f"model must be a function, or have predict, predict_proba or decision_function; got {name}"
+        )
+    default = 1 if cut is None or hasattr(model, "predict_proba") else "above"
+    return Decision(ask, name, default if favourable is None else favourable, cut, None, limit)
+
+
+def _class_of(favourable: Any, classes: tuple[Any, ...], name: str) -> Any:
+    if favourable is None:
+        if len(classes) == 2:
+            return classes[1]
+        raise InvalidParameterError(f"{name} has {len(classes)} classes; favourable must be one of {list(classes)}")
+    if favourable not in classes:
+        raise InvalidParameterError(f"favourable must be one of {name}'s classes {list(classes)}; got {favourable!r}")
+    return favourable
+
+
+def _check_fitted(model: Any, name: str) -> None:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if isinstance(model, type):
+        raise InvalidParameterError(f"model must be a fitted estimator, not the class {name}; create and fit one")
+    if isinstance(model, BaseEstimator):
+        try:
+            check_is_fitted(model)
+        except NotFittedError as error:
+            raise InvalidParameterError(f"model {name} is not fitted; call fit first") from error
+        except TypeError:  # an estimator without fit, such as a wrapper of the user's: nothing to check
+            return
+
+
+def _within(seconds: float, ask: Callable[[Any], Any], rows: Any, where: str) -> Any:
+    """Call the model in a thread of its own and give up on it after a while."""
+    result: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            result["value"] = ask(rows)
+        except BaseException as error:
+            result["error"] = error
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise ModelError(f"{where} gave no answer within {seconds:g} s")
+    if "error" in result:
+        raise result["error"]
+    return result["value"]

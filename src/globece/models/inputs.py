@@ -1,0 +1,101 @@
+"""What a final model sees, as functions of the encoded matrix: the steps before it, composed.
+
+A pipeline's scalers and encoders turn the user's columns into the inputs of its last step. Here each such input is
+one of three things, all of them known along a ray: a number moved by a rising or falling function, a number cut into
+steps, or a value looked up for a category.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece.space import FloatArray
+
+Function = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A continuous or ordinal column, moved by a monotone function.
+
+    Attributes
+    ----------
+    column
+        The encoded column.
+    forward
+        The function as the user's own steps compute it, rounding included. It must rise or fall throughout.
+    scale, shift
+        ``forward`` is ``scale * z + shift`` up to rounding; ``None`` if it is not a straight line.
+    fill
+        What a missing value is replaced by before ``forward``; ``None`` if it stays missing.
+    """
+
+    column: int
+    forward: Function | None = None
+    scale: float | None = 1.0
+    shift: float | None = 0.0
+    fill: float | None = None
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Value of this input for each row."""
+        z = Z[:, self.column]
+        if self.fill is not None:
+            z = np.where(np.isnan(z), self.fill, z)
+        return z.copy() if self.forward is None else np.asarray(self.forward(z))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A continuous or ordinal column, cut into pieces with one value each.
+
+    Attributes
+    ----------
+    column
+        The encoded column.
+    edges
+        Ascending; piece i holds ``edges[i-1] < z <= edges[i]``.
+    values_
+        One more than edges.
+    missing
+        Value for a missing number.
+    """
+
+    column: int
+    edges: FloatArray
+    values_: FloatArray
+    missing: float = np.nan
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Value of this input for each row."""
+        z = Z[:, self.column]
+        found = self.values_[np.searchsorted(self.edges, z, side="left").clip(0, len(self.edges))]
+        return np.where(np.isnan(z), self.missing, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A categorical block, with a value for each of its categories."""
+
+    start: int
+    table: FloatArray  # (categories,)
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """Value of this input for each row."""
+        block = Z[:, self.start : self.start + len(self.table)]
+        return np.asarray(self.table[block.argmax(axis=1)])
+
+
+Input = Number | Steps | Lookup
+
+
+def evaluate(inputs: Sequence[Input], Z: FloatArray) -> FloatArray:
+    """The matrix that the final model sees."""
+    return np.column_stack([i.values(Z) for i in inputs]) if inputs else np.empty((len(Z), 0))
+
+
+def identity(width: int) -> tuple[Input, ...]:
+    """Inputs of a model that takes the encoded matrix as it is."""
+    return tuple(Number(j) for j in range(width))

@@ -1,0 +1,319 @@
+"""A direction in words: If/Then rules (Theorem 1), their order (Theorem 2), and the cumulative rules chart.
+
+A block of a direction is a set of rules with one Then: "If A or B, Then C". As k grows the Ifs are added one after the
+other, so a direction is a sequence of rules, and a chart of that sequence with what each row adds is an explanation
+that one can read: the paper's Cumulative Rules Chart (`tab:globecegerman`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from globece import rays
+from globece.costs import CostModel
+from globece.errors import check_choice, check_count
+from globece.space import Feature, FeatureSpace, FloatArray
+
+SPACINGS = ("equal", "greedy")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """If a feature has one of ``sources``, Then it becomes ``target``.
+
+    Attributes
+    ----------
+    feature
+        The feature's name.
+    sources
+        The categories that switch, in the order in which they do.
+    target
+        The one category that they switch to.
+    others
+        Every other category of the feature that does not switch, the target included: the "Not" form.
+    k
+        The scalar that must be exceeded for all of the sources to switch.
+    """
+
+    feature: str
+    sources: tuple[str, ...]
+    target: str
+    others: tuple[str, ...]
+    k: float
+
+    @property
+    def negated(self) -> bool:
+        """Whether "If Not ..." is the shorter way to say it."""
+        return len(self.others) < len(self.sources)
+
+    @property
+    def condition(self) -> str:
+        """The If."""
+        if not self.negated:
+            return " or ".join(self.sources)
+        listed = " or ".join(self.others)
+        return f"Not ({listed})" if len(self.others) > 1 else f"Not {listed}"
+
+    @property
+    def alternative(self) -> str:
+        """The "Not" form in full, shorter or not."""
+        listed = " or ".join(self.others)
+        return (
+            f"If Not ({listed}), Then {self.target}" if len(self.others) > 1 else f"If Not {listed}, Then {self.target}"
+        )
+
+    def __str__(self) -> str:
+        """The rule as a sentence."""
+        return f"If {self.condition}, Then {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a direction adds to a continuous or ordinal feature per unit of k, in the feature's own units."""
+
+    feature: str
+    per_unit: float
+    steps: bool  # an ordinal feature moves by steps of its order
+
+    def __str__(self) -> str:
+        """As "+3 per unit"."""
+        return f"{self.per_unit:+.4g}{' step(s)' if self.steps else ''} per unit"
+
+
+def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple[Rule, ...]:
+    """Rules that a direction induces at scalar ``k``: one a feature, those that complete first coming first.
+
+    Examples
+    --------
+    The paper's example (`tab:categoricalscaling`), one feature with the values 1 to 4:
+
+    >>> import numpy as np
+    >>> names = ["v = 1", "v = 2", "v = 3", "v = 4"]
+    >>> space = FeatureSpace.from_matrix(np.eye(4), columns=names, groups={"v": names})
+    >>> delta = np.array([0, -1, 1, 1 / 2])
+    >>> [str(rules_at(space, delta, k)[0]) for k in (0.6, 1.5)]
+    ['If 2, Then 3', 'If 2 or 1, Then 3']
+    >>> str(rules_at(space, delta)[0])
+    'If Not 3, Then 3'
+    """
+    rules = []
+    for s in rays.switches(space, delta):
+        fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if s.bounds[i] < k]
+        if fired:
+            rules.append(_rule(s.feature, fired, s.target, float(s.bounds[fired[-1]])))
+    return tuple(sorted(rules, key=lambda rule: rule.k))
+
+
+def additions(space: FeatureSpace, delta: FloatArray) -> tuple[Addition, ...]:
+    """What a direction adds to its continuous and ordinal features, per unit of k."""
+    return tuple(Addition(f.name, step, f.kind == "ordinal") for f, step in rays.movers(space, delta))
+
+
+def _rule(feature: Feature, sources: Sequence[int], target: int, k: float) -> Rule:
+    labels = [feature.label(c) for c in feature.categories]
+    rest = [i for i in range(len(labels)) if i not in sources]
+    return Rule(feature.name, tuple(labels[i] for i in sources), labels[target], tuple(labels[i] for i in rest), k)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """One row of a cumulative rules chart.
+
+    Attributes
+    ----------
+    rules
+        Rules that this row adds to those above it.
+    low, high
+        The inputs that are new in this row flip at a scalar in ``(low, high]``.
+    reach
+        Largest minimum scalar of the inputs covered so far; 0 where there are none.
+    new_coverage, new_cost
+        Share of the affected inputs that are new in this row, and their average cost (``inf`` if there are none).
+    coverage, cost
+        The same for all inputs covered up to this row.
+    """
+
+    rules: tuple[Rule, ...]
+    low: float
+    high: float
+    reach: float
+    new_coverage: float
+    new_cost: float
+    coverage: float
+    cost: float
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features whose rules this row adds."""
+        return tuple(rule.feature for rule in self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChart:
+    """A direction as rules that add up from top to bottom, with the coverage and cost that each row brings."""
+
+    rows: tuple[ChartRow, ...]
+    additions: tuple[Addition, ...]
+    spacing: str
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary per row, ready for a table of any kind."""
+        return [
+            {
+                "features": ", ".join(row.features) or "(all additions)",
+                "rule": "; ".join(map(str, row.rules)) or "only the additions",
+                "new_coverage": row.new_coverage,
+                "new_cost": row.new_cost,
+                "coverage": row.coverage,
+                "cost": row.cost,
+            }
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        """The chart as a table of text."""
+        head = ("Feature(s)", "New rule added", "New inputs", "Cost", "All inputs", "Cost")
+        body = [
+            (
+                ", ".join(row.features) or "-",
+                "; ".join(map(str, row.rules)) or f"additions up to k = {row.reach:.3g}",
+                f"{row.new_coverage:+.1%}",
+                _money(row.new_cost),
+                f"{row.coverage:.1%}",
+                _money(row.cost),
+            )
+            for row in self.rows
+        ]
+        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+
+        def line(cells: Sequence[str]) -> str:
+            return "  ".join(
+                c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+            )
+
+        added = [f"{a.feature}: {a}" for a in self.additions]
+        lines = [line(head), "  ".join("-" * w for w in widths), *map(line, body)]
+        if added:
+            lines += ["Added along the way: " + "; ".join(added)]
+        return "\n".join(lines)
+
+
+def _money(cost: float) -> str:
+    return f"{cost:.2f}" if np.isfinite(cost) else "-"
+
+
+def rules_chart(
+    cost: CostModel,
+    delta: FloatArray,
+    Z: FloatArray,
+    scalars: FloatArray,
+    costs: FloatArray,
+    *,
+    rows: int = 5,
+    spacing: str = "equal",
+) -> RulesChart:
+    """The cumulative rules chart of one direction.
+
+    Parameters
+    ----------
+    cost, delta, Z
+        The cost model, the direction, and the affected inputs, encoded.
+    scalars, costs
+        Minimum scalar and cost of each input under this direction.
+    rows
+        Most rows to show; neighbouring breakpoints are merged into one row when there are more.
+    spacing
+        ``"equal"`` ends the rows at equally spaced breakpoints, as the paper does. ``"greedy"`` ends them where the
+        inputs would pay least if each travelled to the end of its row: the paper's submodular selection.
+    """
+    rows = check_count("rows", rows)
+    check_choice("spacing", spacing, SPACINGS)
+    space = cost.space
+    added = additions(space, delta)
+    reach = float(scalars[np.isfinite(scalars)].max()) if np.isfinite(scalars).any() else 0.0
+    bounds = rays.breakpoints(space, delta)
+    if reach:
+        bounds = bounds[bounds < reach]  # rules that nobody needs are not shown
+    if not bounds.size:
+        edges = np.linspace(0.0, reach, rows + 1)[1:] if added and reach else np.array([np.inf])
+    elif spacing == "greedy":
+        edges = _greedy_edges(cost, delta, Z, scalars, bounds, rows)
+    else:
+        ends = np.unique(np.linspace(0, len(bounds) - 1, min(rows, len(bounds))).round().astype(int))
+        edges = _edges(bounds, ends)
+    if bounds.size and (scalars <= bounds[0]).any():
+        edges = np.concatenate([bounds[:1], edges])  # some flip by the additions alone, before any rule
+    edges[-1] = np.inf
+    return RulesChart(tuple(_rows(space, delta, scalars, costs, np.unique(edges))), added, spacing)
+
+
+def _edges(bounds: FloatArray, ends: np.ndarray[Any, Any]) -> FloatArray:
+    """Where rows end that finish with these breakpoints: at the next breakpoint, which is the next row's first."""
+    return np.asarray(np.append(bounds, np.inf)[ends + 1])
+
+
+def _greedy_edges(
+    cost: CostModel, delta: FloatArray, Z: FloatArray, scalars: FloatArray, bounds: FloatArray, rows: int
+) -> FloatArray:
+    covered = np.isfinite(scalars)
+    Z, scalars = Z[covered], scalars[covered]
+    if not len(Z):
+        return _edges(bounds, np.array([len(bounds) - 1]))
+    # paid[e] is what each input pays if its row ends with breakpoint e; it cannot end before the input has flipped
+    paid = np.array([rays.cost_at(cost, Z, delta, np.maximum(scalars, np.nextafter(b, np.inf))) for b in bounds])
+    upper = np.append(bounds, np.inf)[1:]
+    paid = np.where(scalars[None, :] <= upper[:, None], paid, np.inf)
+    ends = [len(bounds) - 1]
+    best = paid[-1]
+    while len(ends) < min(rows, len(bounds)):
+        totals = np.minimum(paid, best).sum(axis=1)
+        pick = int(totals.argmin())
+        if not totals[pick] < best.sum():
+            break
+        ends.append(pick)
+        best = np.minimum(best, paid[pick])
+    return _edges(bounds, np.array(sorted(ends)))
+
+
+def _rows(
+    space: FeatureSpace, delta: FloatArray, scalars: FloatArray, costs: FloatArray, edges: FloatArray
+) -> list[ChartRow]:
+    finite = scalars[np.isfinite(scalars)]
+    needed = float(finite.max()) if finite.size else np.inf  # rules beyond it are needed by nobody
+    chart, low = [], 0.0
+    for high in edges:
+        new = (scalars > low) & (scalars <= high) & np.isfinite(scalars)
+        so_far = (scalars <= high) & np.isfinite(scalars)
+        chart.append(
+            ChartRow(
+                rules=_rules_between(space, delta, low, min(high, needed)),
+                low=low,
+                high=float(high),
+                reach=float(scalars[so_far].max()) if so_far.any() else 0.0,
+                new_coverage=float(new.mean()) if new.size else 0.0,
+                new_cost=mean_cost(costs[new]),
+                coverage=float(so_far.mean()) if so_far.size else 0.0,
+                cost=mean_cost(costs[so_far]),
+            )
+        )
+        low = float(high)
+    return chart
+
+
+def _rules_between(space: FeatureSpace, delta: FloatArray, low: float, high: float) -> tuple[Rule, ...]:
+    """Rules whose bounds lie in [low, high): those in force within the row and not in the row before."""
+    rules = []
+    for s in rays.switches(space, delta):
+        fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if low <= s.bounds[i] < high]
+        if fired:
+            rules.append(_rule(s.feature, fired, s.target, float(s.bounds[fired[-1]])))
+    return tuple(sorted(rules, key=lambda rule: rule.k))
+
+
+def mean_cost(costs: FloatArray) -> float:
+    """Average of finite costs, the same in whatever order they come; ``inf`` where there are none."""
+    return float(np.sort(costs).sum() / costs.size) if costs.size else float("inf")

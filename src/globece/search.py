@@ -1,0 +1,285 @@
+"""Candidates in, n directions out: racing on subsets of rows, greedy cover, stop on a plateau.
+
+Everything is judged by the score (mean minimum cost, with no recourse charged at the budget), so coverage and cost
+pull together. Candidates race: all of them on few rows, the better ones on more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from globece import rays
+from globece.directions.protocol import DirectionGenerator, Problem
+from globece.errors import InvalidParameterError, check_choice, check_count, check_number
+from globece.models.base import Model
+from globece.models.blackbox import BlackBox
+from globece.progress import Monitor
+from globece.space import FloatArray, IntArray
+
+# One more direction must lower the score by this share to be worth reading.
+PLATEAU = 0.02
+MOST_DIRECTIONS = 10
+CHUNK = 50  # candidates between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How hard to search.
+
+    Parameters
+    ----------
+    samples
+        Candidate directions to ask the generator for, n_s.
+    select
+        ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
+    max_scalar
+        Largest scalar, beside the budget; the paper's is 5.
+    scalars
+        Exact scalars to try on a black box, in place of grid and bisection; the paper's are 1,000 from 0 to 5.
+    grid
+        Points that the search on a black box tries along each ray.
+    batch_rows
+        Most rows that a black box gets at once.
+    timeout
+        Seconds that one call of a black box may take.
+    """
+
+    samples: int = 1000
+    select: Literal["scaled", "fixed"] = "scaled"
+    max_scalar: float | None = None
+    scalars: tuple[float, ...] | None = None
+    grid: int = 256
+    batch_rows: int = 65_536
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_count("samples", self.samples)
+        check_choice("select", self.select, ("scaled", "fixed"))
+        check_count("grid", self.grid)
+        check_count("batch_rows", self.batch_rows)
+        if self.max_scalar is not None:
+            check_number("max_scalar", self.max_scalar, open_low=True)
+        if self.scalars is not None and not (np.diff(np.array(self.scalars, dtype=float)) > 0).all():
+            raise InvalidParameterError(f"scalars must be ascending numbers; got {self.scalars!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Smallest scalar and its cost for each direction and input; ``inf`` where there is no recourse."""
+
+    scalar: FloatArray  # (m, n)
+    cost: FloatArray  # (m, n), in the cost model's units
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: directions, and what it did for them."""
+
+    directions: FloatArray
+    candidates: int
+    notes: tuple[str, ...]
+
+
+def scale(problem: Problem, directions: FloatArray, *, model: Model | None = None) -> Scaled:
+    """Minimum scalars and costs of every input under each direction, within the budget.
+
+    Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
+    """
+    Z, cost = problem.inputs, problem.cost
+    limit = np.empty((len(directions), len(Z)))
+    for i, delta in enumerate(directions):
+        limit[i] = rays.horizon(cost, Z, delta, problem.budget)
+    if problem.max_scalar is not None:
+        limit = np.minimum(limit, problem.max_scalar)
+    scalar = (model or problem.model).first_flip(Z, directions, limit)
+    paid = np.empty_like(scalar)
+    for i, delta in enumerate(directions):
+        paid[i] = rays.cost_at(cost, Z, delta, scalar[i])
+    beyond = paid > problem.budget * (1 + rays.BUDGET_SLACK)
+    return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
+
+
+def score(costs: FloatArray, budget: float) -> float:
+    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
+    if not costs.size:
+        return 0.0
+    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
+
+
+def find_directions(
+    problem: Problem,
+    generator: DirectionGenerator,
+    n_directions: int | Literal["auto"],
+    settings: Settings,
+    rng: np.random.Generator,
+    monitor: Monitor,
+) -> Found:
+    """Ask the generator for candidates and keep the n that together cover most at least cost."""
+    salt = int(rng.integers(2**63))
+    candidates = problem.space.check_directions(generator.propose(problem, settings.samples, rng))
+    wanted = MOST_DIRECTIONS if n_directions == "auto" else n_directions
+    plateau = PLATEAU if n_directions == "auto" else 0.0
+    if settings.select == "fixed":
+        chosen = _cover_at_one(problem, candidates, wanted, monitor)
+    else:
+        chosen = _race(problem, candidates, wanted, plateau, salt, monitor)
+    notes = []
+    if n_directions != "auto" and len(chosen) < wanted:
+        notes.append(f"{len(chosen)} direction(s) found where {wanted} were asked for: no other lowers the score")
+    if monitor.stopped:
+        notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")
+    return Found(candidates[chosen], len(candidates), tuple(notes))
+
+
+def greedy(costs: FloatArray, budget: float, n: int, plateau: float = 0.0) -> IntArray:
+    """Pick up to ``n`` rows of a (candidates, inputs) cost matrix, each lowering the joint score most.
+
+    The first is always picked. Another is picked only while it lowers the score by more than the share ``plateau``.
+    """
+    capped = np.minimum(costs, budget)
+    best = np.full(capped.shape[1], budget)
+    chosen: list[int] = []
+    for _ in range(min(n, len(capped))):
+        totals = np.minimum(capped, best).sum(axis=1)
+        pick = int(totals.argmin())
+        if chosen and not totals[pick] < best.sum() * (1.0 - plateau):
+            break
+        chosen.append(pick)
+        best = np.minimum(best, capped[pick])
+    return np.array(chosen, dtype=np.int64)
+
+
+def _cover_at_one(problem: Problem, candidates: FloatArray, wanted: int, monitor: Monitor) -> IntArray:
+    """The paper's choice: each time the candidate that flips most of the inputs left at k = 1; of equals the cheaper.
+
+    Flips are kept as bits, one per candidate and input.
+    """
+    Z, ones = problem.inputs, np.ones(len(problem.inputs))
+    bits: list[NDArray[np.uint8]] = []
+    mean_cost: list[float] = []
+    try:
+        for delta in candidates:
+            if bits and monitor.should_stop():
+                break
+            flips = problem.model.favourable(rays.positions(problem.space, Z, delta, 1.0))
+            paid = rays.cost_at(problem.cost, Z, delta, ones)[flips]
+            mean_cost.append(np.sort(paid).sum() / paid.size if paid.size else np.inf)
+            bits.append(np.packbits(flips))
+            monitor("directions at k = 1", len(bits), len(candidates))
+    except KeyboardInterrupt:
+        if not bits:
+            raise
+        monitor.stopped = "interrupted"
+    flipped, dearness = np.array(bits[: len(mean_cost)]), np.array(mean_cost[: len(bits)])
+    covered = np.zeros_like(flipped[0])
+    chosen: list[int] = []
+    for _ in range(min(wanted, len(flipped))):
+        gain = np.bitwise_count(flipped & ~covered).sum(axis=1, dtype=np.int64)
+        pick = int(np.lexsort((dearness, -gain))[0])
+        if chosen and gain[pick] == 0:
+            break
+        chosen.append(pick)
+        covered |= flipped[pick]
+    return np.array(chosen, dtype=np.int64)
+
+
+def _race(
+    problem: Problem, candidates: FloatArray, wanted: int, plateau: float, salt: int, monitor: Monitor
+) -> IntArray:
+    """Judge all candidates on few inputs and the better ones on more; choose greedily among the last ones left."""
+    order = content_order(problem.inputs, salt)
+    pool, costs = np.arange(len(candidates)), np.empty((0, 0))
+    for stage, (rows, points, keep) in enumerate(_rungs(len(order), len(candidates), wanted)):
+        part = replace(problem, inputs=problem.inputs[order[:rows]])
+        running = pool[_shortlist(costs, problem.budget, wanted, keep)] if stage else pool
+        judged = _judge(part, candidates[running], _rough(problem.model, points), monitor, f"round {stage + 1}")
+        if stage and len(judged) < len(running):
+            break  # out of time within this round: the one before still holds
+        if not len(judged):
+            raise KeyboardInterrupt
+        pool, costs = running[: len(judged)], judged
+        if monitor.stopped:
+            break
+    return pool[greedy(costs, problem.budget, wanted, plateau)]
+
+
+def _rungs(n_inputs: int, n_candidates: int, wanted: int) -> list[tuple[int, int, int]]:
+    """Rounds of the race: rows, points along a black box's ray, candidates kept for it."""
+    final = max(24, 4 * wanted)
+    plan = [(64, 16, n_candidates), (256, 48, max(100, 8 * wanted)), (1024, 128, final)]
+    rounds = [plan[0]]
+    for rows, points, keep in plan[1:]:
+        if rounds[-1][0] < n_inputs or rounds[-1][1] < points:
+            rounds.append((rows, points, keep))
+    return [(min(rows, n_inputs), points, keep) for rows, points, keep in rounds]
+
+
+def _rough(model: Model, points: int) -> Model:
+    """The same model, searched with fewer points; an exact model needs none."""
+    if isinstance(model, BlackBox) and model.scalars is None:
+        return replace(model, grid=min(points, model.grid), precision=1.0 / points)
+    return model
+
+
+def _judge(problem: Problem, candidates: FloatArray, model: Model, monitor: Monitor, stage: str) -> FloatArray:
+    """Minimum costs of candidates, in chunks; fewer rows than candidates where the time was up."""
+    done = [np.empty((0, len(problem.inputs)))]
+    try:
+        for start in range(0, len(candidates), CHUNK):
+            if start and monitor.should_stop():
+                break
+            done.append(scale(problem, candidates[start : start + CHUNK], model=model).cost)
+            monitor(f"directions, {stage}", min(start + CHUNK, len(candidates)), len(candidates))
+    except KeyboardInterrupt:
+        monitor.stopped = "interrupted"
+    return np.vstack(done)
+
+
+def _shortlist(costs: FloatArray, budget: float, wanted: int, keep: int) -> IntArray:
+    """Candidates worth another look: the best beside each prefix of the greedy choice, not only the best alone."""
+    capped = np.minimum(costs, budget)
+    best = np.full(capped.shape[1], budget)
+    kept: list[int] = []
+    chosen = greedy(costs, budget, wanted)
+    share = -(-keep // len(chosen))
+    for pick in chosen:
+        totals = np.minimum(capped, best).sum(axis=1)
+        kept.extend(np.argsort(totals, kind="stable")[:share].tolist())
+        best = np.minimum(best, capped[pick])
+    return np.array(sorted(set(kept)), dtype=np.int64)
+
+
+def content_order(Z: FloatArray, salt: int) -> IntArray:
+    """A random order of rows that depends on their content and the salt alone, not on how they are arranged.
+
+    So a subset taken from its front is the same however the rows were sorted or split.
+    """
+    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
+    bits = np.ascontiguousarray(same).view(np.uint64)
+    mixed = np.full(len(Z), salt, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in bits.T:
+            # the finaliser of splitmix64 (Steele, Lea, Flood 2014)
+            mixed = (mixed ^ column) + np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed ^= mixed >> np.uint64(31)
+    return np.argsort(mixed, kind="stable")
+
+
+def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:
+    """Return ``n_directions`` if it can be searched for; otherwise raise."""
+    if n_directions == "auto":
+        return "auto"
+    if isinstance(n_directions, str):
+        raise InvalidParameterError(f"n_directions must be a whole number >= 1 or 'auto'; got {n_directions!r}")
+    n = check_count("n_directions", n_directions)
+    if n > settings.samples:
+        raise InvalidParameterError(
+            f"n_directions is {n} but only {settings.samples} candidates are sampled; raise samples or ask for fewer"
+        )
+    return n

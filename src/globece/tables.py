@@ -1,0 +1,334 @@
+"""The user's own rows: one small interface over frames of any kind and over matrices.
+
+Frames go through narwhals; only the last step of building a frame, where the column must get its *native* type back
+(a pandas categorical with its own categories, a nullable integer), speaks to the frame library itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.errors import InvalidDataError
+
+# A column to build: numbers, or (categories, codes) with code -1 for a missing value.
+Column = Any
+
+
+class Table(Protocol):
+    """Rows as the user gave them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        ...
+
+    def is_integer(self, name: str) -> bool:
+        """Whether a column's type holds whole numbers only."""
+        ...
+
+    def declared_order(self, name: str) -> tuple[Any, ...] | None:
+        """Order of the categories, where the column's type declares one."""
+        ...
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Values as float64, missing ones as NaN."""
+        ...
+
+    def categories(self, name: str) -> tuple[Any, ...]:
+        """Different values, sorted, ``None`` last if any value is missing."""
+        ...
+
+    def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+        """Position of each value among ``categories``, -1 if missing and that is none, and the values not there."""
+        ...
+
+    def empty(self) -> Table:
+        """Return the same table without its rows: what is needed to build such a table again."""
+        ...
+
+    def build(self, columns: Mapping[str, Column], n_rows: int) -> Any:
+        """Make native rows of this kind out of numbers and codes."""
+        ...
+
+    def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """Make another table of the same kind; a dictionary of arrays where the kind is a matrix."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Kind and column types, for result files."""
+        ...
+
+
+def read_table(X: Any, *, columns: Sequence[str] | None = None) -> Table:
+    """Look at the user's rows as a :class:`Table`, without copying them.
+
+    >>> import numpy as np
+    >>> read_table(np.zeros((2, 3))).names
+    ('x0', 'x1', 'x2')
+    """
+    if isinstance(X, (FrameTable, MatrixTable)):
+        return X
+    if isinstance(X, np.ndarray):
+        return _matrix(X, columns)
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        hint = "; collect() a lazy frame first" if hasattr(X, "collect") else ""
+        raise InvalidDataError(
+            f"X must be a pandas, Polars or PyArrow frame, or a NumPy matrix; got {type(X).__name__}{hint}"
+        ) from error
+    except ValueError as error:
+        # narwhals refuses duplicate column names of pandas frames
+        raise InvalidDataError(f"the frame cannot be read: {error}") from error
+    names = list(frame.columns)
+    repeated = sorted({str(n) for n in names if names.count(n) > 1})
+    if repeated:
+        raise InvalidDataError(f"column names must be unique; {repeated} occur more than once")
+    odd = [n for n in names if not isinstance(n, str)]
+    if odd:
+        raise InvalidDataError(f"column names must be strings; got {odd[:5]}")
+    return FrameTable(frame)
+
+
+def _matrix(X: NDArray[Any], columns: Sequence[str] | None) -> MatrixTable:
+    if X.ndim != 2:
+        raise InvalidDataError(f"a matrix has two dimensions; got an array of shape {X.shape}")
+    if X.dtype.kind not in "fiub":
+        raise InvalidDataError(f"a matrix must hold numbers; got dtype {X.dtype}; pass a frame for mixed columns")
+    names = tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(X.shape[1]))
+    if len(names) != X.shape[1]:
+        raise InvalidDataError(f"the matrix has {X.shape[1]} columns; {len(names)} were expected: {list(names)[:20]}")
+    if len(set(names)) != len(names):
+        raise InvalidDataError(f"column names must be unique; got {list(names)}")
+    return MatrixTable(X, names)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixTable:
+    """A NumPy matrix with names for its columns."""
+
+    matrix: NDArray[Any]
+    names: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.matrix)
+
+    def _values(self, name: str) -> NDArray[Any]:
+        values: NDArray[Any] = self.matrix[:, self.names.index(name)]
+        return values
+
+    def is_numeric(self, name: str) -> bool:
+        return True
+
+    def is_integer(self, name: str) -> bool:
+        return self.matrix.dtype.kind in "iu"
+
+    def declared_order(self, name: str) -> tuple[Any, ...] | None:
+        return None
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        return self._values(name).astype(np.float64)
+
+    def categories(self, name: str) -> tuple[Any, ...]:
+        values = self._values(name)
+        present = values[values == values]
+        return (*np.unique(present).tolist(), *([None] if present.size < values.size else []))
+
+    def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+        values = self._values(name)
+        return _look_up(values.tolist(), values != values, categories)
+
+    def empty(self) -> MatrixTable:
+        return MatrixTable(self.matrix[:0], self.names)
+
+    def build(self, columns: Mapping[str, Column], n_rows: int) -> NDArray[Any]:
+        out = np.empty((n_rows, len(self.names)), dtype=self._dtype(columns))
+        for i, name in enumerate(self.names):
+            column = columns[name]
+            if isinstance(column, tuple):
+                categories = np.array([np.nan if c is None else c for c in column[0]], dtype=np.float64)
+                column = np.where(column[1] < 0, np.nan, categories[column[1]])
+            out[:, i] = column
+        return out
+
+    def _dtype(self, columns: Mapping[str, Column]) -> np.dtype[Any]:
+        # A whole-numbered matrix stays one only while every column is whole.
+        if self.matrix.dtype.kind == "f":
+            return self.matrix.dtype
+        numbers = [c for c in columns.values() if not isinstance(c, tuple)]
+        return self.matrix.dtype if all((np.rint(c) == c).all() for c in numbers) else np.dtype(np.float64)
+
+    def like(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return dict(columns)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "matrix", "dtype": str(self.matrix.dtype), "columns": list(self.names)}
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTable:
+    """A frame of any library that narwhals reads."""
+
+    frame: nw.DataFrame[Any]
+    # Native columns that hold each category once: rows are built by taking from them, again and again.
+    palettes: dict[tuple[str, tuple[Any, ...]], Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.frame)
+
+    def is_numeric(self, name: str) -> bool:
+        dtype = self.frame.schema[name]
+        if dtype.is_numeric():
+            return True
+        if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
+            return False
+        raise InvalidDataError(
+            f"column {name!r} has type {dtype}; numbers, text, booleans and categories can be explained: "
+            "turn it into one of these, or drop it"
+        )
+
+    def is_integer(self, name: str) -> bool:
+        return self.frame.schema[name].is_integer()
+
+    def declared_order(self, name: str) -> tuple[Any, ...] | None:
+        dtype = getattr(self.frame[name].to_native(), "dtype", None)
+        if dtype is not None and getattr(dtype, "ordered", False) is True and hasattr(dtype, "categories"):
+            return tuple(dtype.categories.tolist())
+        return None
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        series = self.frame[name]
+        if not (self.frame.schema[name].is_numeric() or self.frame.schema[name] == nw.Boolean):
+            raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self.frame.schema[name]}")
+        values = series.cast(nw.Float64).to_numpy()
+        if values.dtype != np.float64:  # a nullable column may come as objects
+            values = np.array([np.nan if v is None or v is not v else v for v in values], dtype=np.float64)
+        return np.array(values, dtype=np.float64)
+
+    def categories(self, name: str) -> tuple[Any, ...]:
+        series = self.frame[name]
+        missing = _missing(series)
+        distinct = set(series.filter(~nw.new_series("m", missing, nw.Boolean, backend=series.implementation)).to_list())
+        try:
+            ordered = sorted(distinct)
+        except TypeError:  # values of several types have no order of their own
+            ordered = sorted(distinct, key=lambda v: (type(v).__name__, str(v)))
+        return (*ordered, *([None] if missing.any() else []))
+
+    def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
+        series = self.frame[name]
+        return _look_up(series.to_list(), _missing(series), categories)
+
+    def empty(self) -> FrameTable:
+        return FrameTable(self.frame.head(0))
+
+    def build(self, columns: Mapping[str, Column], n_rows: int) -> Any:
+        made = {}
+        for name in self.names:
+            column = columns[name]
+            if isinstance(column, tuple):
+                made[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
+            else:
+                made[name] = _numbers_like(self.frame[name], column)
+        native = self.frame.to_native()
+        return sys.modules["pyarrow"].table(made) if self.frame.implementation.is_pyarrow() else type(native)(made)
+
+    def _palette(self, name: str, categories: tuple[Any, ...]) -> Any:
+        key = (name, categories)
+        if key not in self.palettes:
+            self.palettes[key] = _palette_like(self.frame[name], categories)
+        return self.palettes[key]
+
+    def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+        return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "frame",
+            "backend": str(self.frame.implementation),
+            "columns": {name: str(dtype) for name, dtype in self.frame.schema.items()},
+        }
+
+
+def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if series.dtype.is_float():
+        missing = missing | np.isnan(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+    return missing
+
+
+def _look_up(
+    values: list[Any], missing: NDArray[np.bool_], categories: Sequence[Any]
+) -> tuple[NDArray[np.int64], list[Any]]:
+    place = {c: i for i, c in enumerate(categories)}
+    absent = place.get(None, -1)
+    # -2 marks a value that is not among the categories
+    codes = np.fromiter(
+        (absent if m else place.get(v, -2) for v, m in zip(values, missing, strict=True)), np.int64, len(values)
+    )
+    unknown = list(dict.fromkeys(values[i] for i in np.flatnonzero(codes == -2)[:1000]))
+    return codes, unknown
+
+
+def _palette_like(like: nw.Series[Any], categories: Sequence[Any]) -> Any:
+    """A native column with each category once and a missing value last, with the native type of ``like``.
+
+    Of pandas it is the array, which has no index; NumPy's own booleans and whole numbers have no missing value.
+    """
+    native, values = like.to_native(), [*categories, None]
+    if like.implementation.is_pandas_like():
+        plain = isinstance(native.dtype, np.dtype) and native.dtype.kind in "biu"
+        return type(native)(values[:-1] if plain else values, dtype=native.dtype).array
+    if like.implementation.is_polars():
+        return type(native)(like.name, values, dtype=native.dtype)
+    pa = sys.modules["pyarrow"]
+    return pa.chunked_array([pa.array(values, type=native.type)])
+
+
+def _take(palette: Any, codes: NDArray[np.int64], like: Any) -> Any:
+    places = codes % len(palette)  # code -1, a missing value, takes the last
+    taken = palette.gather(places) if hasattr(palette, "gather") else palette.take(places)
+    # pandas would make text of plain objects again
+    return type(like)(taken, dtype=object) if getattr(like, "dtype", None) == np.dtype(object) else taken
+
+
+def _numbers_like(like: nw.Series[Any], values: NDArray[np.float64]) -> Any:
+    """A native column of these numbers with the native type of ``like``, or of floats where it cannot hold them."""
+    native = like.to_native()
+    missing = np.isnan(values)
+    fits = like.dtype.is_float() or bool((np.rint(values) == values)[~missing].all())
+    if like.implementation.is_pandas_like():
+        if isinstance(native.dtype, np.dtype):
+            return (
+                values.astype(native.dtype) if like.dtype.is_float() or (fits and not missing.any()) else values.copy()
+            )
+        series = type(native)(values)
+        return series.astype(native.dtype) if fits else series
+    if like.implementation.is_polars():
+        series = type(native)(like.name, values, nan_to_null=True)
+        return series.cast(native.dtype) if fits else series
+    pa = sys.modules["pyarrow"]
+    array = pa.array(values, mask=missing)
+    return pa.chunked_array([array.cast(native.type) if fits else array])

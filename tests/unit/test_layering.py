@@ -1,0 +1,147 @@
+"""Imports go one way, and the core imports no more than it may: read from the syntax tree of every file."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import globece
+
+PACKAGE = Path(globece.__file__).parent
+
+# A room may import those on the lines above its own, and on its own line only where BESIDE says so.
+ORDER = [
+    ["errors", "progress", "version"],
+    ["tables"],
+    ["space"],
+    ["costs"],
+    ["rays"],
+    ["models"],
+    ["directions"],
+    ["search"],
+    ["explanation", "rules"],
+    ["audit", "baselines"],
+    ["api"],
+    ["__init__", "testing"],
+    ["io", "plots", "distributed", "datasets"],
+    ["web", "cli"],
+]
+BESIDE = {("progress", "errors"), ("explanation", "rules"), ("datasets", "io"), ("cli", "web")}
+NEVER = {("web", "plots"), ("web", "distributed")}
+DELEGATED = {("explanation", "io"), ("explanation", "plots"), ("explanation", "web")}  # only inside a function
+LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+
+CORE = {"numpy", "scipy", "sklearn", "narwhals", "numba"}
+MORE = {
+    "cli": {"click", "rich"},
+    "plots": {"matplotlib"},
+    "web": {"starlette", "uvicorn"},
+    "distributed": {"dask", "distributed", "pyarrow"},
+    "testing": {"pytest"},
+}
+MORE_INSIDE_A_FUNCTION = {"progress": {"rich"}}
+
+
+class Import(NamedTuple):
+    """One import statement's target: a room of globece, or the name of another package."""
+
+    target: str
+    ours: bool
+    in_function: bool
+
+
+def imports(source: str, package: tuple[str, ...]) -> Iterator[Import]:
+    """Yield what a module imports; ``package`` is the dotted path that a relative import starts from."""
+
+    def visit(node: ast.AST, in_function: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield resolve(alias.name.split("."), in_function)
+            elif isinstance(child, ast.ImportFrom):
+                start = [*package[: len(package) - child.level + 1]] if child.level else []
+                base = start + (child.module.split(".") if child.module else [])
+                for alias in child.names:
+                    yield resolve([*base, alias.name], in_function)
+            else:
+                function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                yield from visit(child, in_function or function)
+
+    def resolve(path: list[str], in_function: bool) -> Import:
+        if path[0] != "globece":
+            return Import(path[0], False, in_function)
+        room = path[1] if len(path) > 1 and path[1] in LEVEL else "__init__"
+        return Import(room, True, in_function)
+
+    return visit(ast.parse(source), False)
+
+
+def allowed(room: str, found: Import) -> bool:
+    """Tell whether a room may import this."""
+    if found.ours:
+        step = (room, found.target)
+        if found.target == room or step in BESIDE or (step in DELEGATED and found.in_function):
+            return True
+        return LEVEL[found.target] < LEVEL[room] and step not in NEVER
+    packages = CORE | MORE.get(room, set())
+    if found.in_function:
+        packages |= MORE_INSIDE_A_FUNCTION.get(room, set())
+    return found.target in packages | sys.stdlib_module_names
+
+
+def test_imports_go_one_way() -> None:
+    wrong = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE).with_suffix("").parts
+        assert parts[0] in LEVEL, f"{parts[0]} is a room that ORDER does not know"
+        for found in imports(file.read_text(encoding="utf-8"), ("globece", *parts[:-1])):
+            if not allowed(parts[0], found):
+                wrong.append(f"{'/'.join(parts)}.py imports {found.target}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("space", "from globece.costs import CostModel"),
+        ("space", "from globece import models"),
+        ("rays", "from globece import explain"),
+        ("rays", "from .models.base import Model"),
+        ("rays", "from . import models"),
+        ("search", "def f():\n    import globece.explanation"),
+        ("explanation", "from globece.plots import ProfileDisplay"),
+        ("audit", "def f():\n    from globece.plots import ProfileDisplay"),
+        ("rules", "from globece.explanation import Explanation"),
+        ("plots", "from globece.io import tables"),
+        ("web", "def f():\n    from globece import plots"),
+        ("web", "from globece.distributed import explain"),
+        ("api", "from globece.datasets import load_compas"),
+        ("models", "if True:\n    import torch"),
+        ("models", "def f():\n    import xgboost.core"),
+        ("progress", "import rich"),
+        ("web", "import click"),
+    ],
+)
+def test_checker_sees_a_wrong_import(room: str, source: str) -> None:
+    assert [found for found in imports(source, ("globece",)) if not allowed(room, found)] != []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("costs", "from globece.space import FeatureSpace"),
+        ("models", "from globece.models.base import Model\nimport numpy as np\nimport threading"),
+        ("explanation", "def f():\n    from globece import io\n    from globece.web import page"),
+        ("datasets", "from globece.io import tables"),
+        ("cli", "import click\nfrom globece import web, explain"),
+        ("progress", "def f():\n    from rich.progress import Progress"),
+        ("api", "from globece.audit import run"),
+    ],
+)
+def test_checker_lets_a_right_import_pass(room: str, source: str) -> None:
+    assert [found for found in imports(source, ("globece",)) if not allowed(room, found)] == []
