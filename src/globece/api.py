@@ -87,8 +87,10 @@ def explain(
         raise InvalidParameterError(f"budget must be finite; got {budget!r}")
     space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
     cost = _checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
-    if cost.space is not space and cost.space.columns != space.columns:
-        raise InvalidParameterError("cost belongs to another space than space; build it from the same one")
+    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
+    if cost.space.columns != space.columns or unpriced:
+        what = f": it prices no change of {unpriced}" if unpriced else ""
+        raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
     generator = generator if generator is not None else UniformSampling()
     if not isinstance(generator, DirectionGenerator):
         raise InvalidParameterError(f"generator must have a propose method; got {generator!r}")
@@ -147,7 +149,8 @@ def _explained(
 
 def _own_rows(box: BlackBox, X: Any, Z: FloatArray) -> BoolArray:
     """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
-    direct = box.decide(X, len(Z)) if len(Z) <= box.batch_rows else None
+    # A copy, since a model may change what it is given; frames that cannot be changed need none.
+    direct = box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) if len(Z) <= box.batch_rows else None
     decided = box.favourable(Z)
     if direct is not None and (direct != decided).any():
         differing = int((direct != decided).sum())

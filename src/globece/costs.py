@@ -20,6 +20,7 @@ Norm = Literal["l1", "l2"]
 
 # A one-hot change moves two columns (one falls, one rises), so each counts half towards a direction's nominal cost.
 ONE_HOT_SHARE = 0.5
+LARGEST_WEIGHT = 1e9  # beyond that, call the feature immutable
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class CostModel:
             width = 1.0 if feature.kind == "ordinal" else (high - low) / n
             if feature.name in given:
                 width = check_number(f"widths[{feature.name!r}]", given[feature.name], open_low=True)
-            return Scale(np.array([low, low + width]), np.array([0.0, 1.0]))
+            return Scale(np.array([0.0, width]), np.array([0.0, 1.0]))
 
         scales = {f.name: scale(f) for f in space.scalars if f.can_move}
         return cls(space, scales, _weights(space, weights), _norm(norm), "bins")
@@ -297,7 +298,9 @@ def _decile_scale(values: FloatArray, name: str) -> Scale:
 def _weights(space: FeatureSpace, weights: Mapping[str, float] | None) -> FloatArray:
     given = dict(weights or {})
     space._check_known("weights", given)
-    return np.array([check_number(f"weights[{n!r}]", given.get(n, 1.0), open_low=True) for n in space.names])
+    return np.array(
+        [check_number(f"weights[{n!r}]", given.get(n, 1.0), open_low=True, high=LARGEST_WEIGHT) for n in space.names]
+    )
 
 
 def _norm(norm: str) -> Norm:

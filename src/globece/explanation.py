@@ -16,10 +16,10 @@ import numpy as np
 from globece import rays
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
-from globece.errors import InvalidDataError, InvalidParameterError, VerificationError, check_count, check_number
+from globece.errors import InvalidDataError, InvalidParameterError, check_count, check_number
 from globece.models.base import Model
 from globece.rules import RulesChart, mean_cost, rules_chart
-from globece.search import scale, score
+from globece.search import scale, score, verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
@@ -482,8 +482,7 @@ def build(
     """
     rows = np.flatnonzero(~favourable)
     affected = replace(problem, inputs=problem.inputs[rows])
-    scaled = scale(affected, directions)
-    verify(affected, directions, scaled.scalar)
+    scaled = verified(affected, directions, scale(affected, directions))
     return Explanation(
         space=problem.space,
         cost=problem.cost,
@@ -498,21 +497,6 @@ def build(
         max_scalar=problem.max_scalar,
         model=problem.model,
     )
-
-
-def verify(problem: Problem, directions: FloatArray, scalars: FloatArray) -> None:
-    """Predict every counterfactual again; one that is not favourable is an error, not a row to drop."""
-    for i, delta in enumerate(directions):
-        covered = np.flatnonzero(np.isfinite(scalars[i]))
-        for part in np.array_split(covered, max(1, covered.size // 65_536)):
-            after = rays.positions(problem.space, problem.inputs[part], delta, scalars[i, part])
-            failed = part[~problem.model.favourable(after)]
-            if failed.size:
-                raise VerificationError(
-                    f"{failed.size:,} of {covered.size:,} counterfactuals along direction {i} are not favourable when "
-                    f"{problem.model.name} predicts them again (first: affected input {failed[0]} at "
-                    f"k = {scalars[i, failed[0]]!r}); does the model answer differently each time?"
-                )
 
 
 def _cost(value: float) -> str:

@@ -162,7 +162,7 @@ def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float) ->
     bounds = row_switches(space, Z, delta)
     if bounds.shape[1]:
         last = np.maximum(last, np.where(np.isfinite(bounds), bounds, 0.0).max(axis=1))
-    last = np.nextafter(last, np.inf)
+    last = np.nextafter(last * (1 + 1e-9), np.inf)  # past the last switch, and past rounding at a range's end
     if not rates:
         return last
     rate, lag = cost.combine(rates, len(Z)), cost.combine(lags, len(Z))

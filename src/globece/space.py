@@ -503,6 +503,11 @@ def _shape(
             raise UnknownFeatureError(f"{parameter} names unknown column(s) {unknown}; there are {list(table.names)}")
     if len(member) != sum(len(columns) for columns in groups.values()):
         raise InvalidParameterError("groups names a column twice; each column belongs to one feature")
+    taken = sorted(name for name, columns in groups.items() if name in table.names and columns and name not in columns)
+    if taken:
+        raise InvalidParameterError(
+            f"groups names feature(s) {taken}, which are columns of their own; choose other names"
+        )
     features: list[Feature] = []
     done: set[str] = set()
     start = 0
@@ -513,8 +518,8 @@ def _shape(
         done.add(name)
         if column in member and len(groups[name]) > 1:
             feature = _group_feature(table, name, groups[name], start)
-        elif column in ordinal or (order := table.declared_order(column)) is not None:
-            feature = _ordinal_feature(table, column, ordinal.get(column) or order or (), start)
+        elif (order := ordinal.get(column, table.declared_order(column))) is not None:
+            feature = _ordinal_feature(table, column, order, start)
         elif column in categorical or not table.is_numeric(column):
             feature = _categorical_feature(table, column, start, max_categories)
         else:
@@ -540,7 +545,7 @@ def _group_feature(table: Table, name: str, columns: tuple[str, ...], start: int
 
 
 def _ordinal_feature(table: Table, column: str, order: Sequence[Any], start: int) -> Feature:
-    categories = tuple(order)
+    categories = tuple(order.tolist() if isinstance(order, np.ndarray) else order)
     if isinstance(order, str) or len(categories) < 2 or len(set(categories)) != len(categories):
         raise InvalidParameterError(
             f"ordinal[{column!r}] must list at least two different values from lowest to highest; got {order!r}"

@@ -71,7 +71,7 @@ class Table(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Kind and column types, for result files."""
+        """Kind and column names, for result files; :mod:`globece.io.native` adds the native types of a frame."""
         ...
 
 
@@ -265,11 +265,7 @@ class FrameTable:
         return nw.from_dict(dict(columns), backend=self.frame.implementation).to_native()
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "kind": "frame",
-            "backend": str(self.frame.implementation),
-            "columns": {name: str(dtype) for name, dtype in self.frame.schema.items()},
-        }
+        return {"kind": "frame", "backend": str(self.frame.implementation), "columns": list(self.names)}
 
 
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:

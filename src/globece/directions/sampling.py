@@ -16,8 +16,8 @@ class UniformSampling:
     """Sample directions uniformly at a fixed nominal cost.
 
     Each direction moves ``n_features`` randomly chosen features. All columns of these get a uniform number between 0
-    and 1 raised to ``power``; continuous columns also get a random sign, or the one that they may move in. The result
-    is scaled to nominal cost ``cost``.
+    and 1 raised to ``power``, their share of the cost; continuous columns also get a random sign, or the one that they
+    may move in. The result is scaled to nominal cost ``cost``.
 
     Parameters
     ----------
@@ -56,4 +56,6 @@ class UniformSampling:
             moves[picked, f.columns] = f.permitted if f.is_block else True
             if not f.is_block:
                 directions[:, f.start] *= f.sense or signs[:, f.start]
-        return problem.cost.normalise(np.where(moves, directions, 0.0), self.cost)
+        # The numbers are shares of the cost: dividing by what a unit costs turns them into the features' own units.
+        rates = np.where(problem.cost.rates > 0, problem.cost.rates, 1.0)
+        return problem.cost.normalise(np.where(moves, directions / rates, 0.0), self.cost)

@@ -131,7 +131,8 @@ class Decision:
         if answer.ndim not in (1, 2) or len(answer) != n:
             raise ModelError(f"{where} returned shape {answer.shape}; one outcome per row is needed: ({n},)")
         if answer.dtype.kind == "f" and np.isnan(answer).any():
-            raise ModelError(f"{where} returned NaN for {int(np.isnan(answer).any(axis=-1).sum()):,} row(s)")
+            bad = np.isnan(answer.reshape(n, -1)).any(axis=1)
+            raise ModelError(f"{where} returned NaN for {int(bad.sum()):,} row(s)")
         return answer
 
 

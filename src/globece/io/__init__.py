@@ -1,0 +1,1 @@
+"""What goes into files and comes out of them: results as versioned JSON, written in one piece or not at all."""

@@ -1,0 +1,244 @@
+"""Explanations as versioned JSON: strict, checked on reading, the same bytes for the same explanation.
+
+``explanation.schema.json``, beside this file, says the same in public. A change of what is written is a new version,
+with a reader of its own in ``READERS``; the readers of the old ones stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from importlib.resources import files as resources
+from typing import Any
+
+import numpy as np
+
+from globece.errors import FileFormatError, InvalidDataError
+from globece.explanation import Explanation, Provenance
+from globece.io import files, plain
+from globece.io.plain import Node
+from globece.io.spaces import cost_data, cost_from, number, numbers, space_data, space_from
+from globece.space import Feature, FeatureSpace, FloatArray
+from globece.version import __version__
+
+FORMAT = "globece.explanation"
+VERSION = 1
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the files that this release writes.
+
+    >>> schema()["properties"]["version"]
+    {'const': 1}
+    """
+    text = resources("globece.io").joinpath("explanation.schema.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+# -- out --------------------------------------------------------------------------------------------------------------
+
+
+def to_dict(ex: Explanation) -> dict[str, Any]:
+    """An explanation as plain data: dictionaries, lists, text, finite numbers, booleans and ``None``."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "provenance": _provenance_data(ex.provenance),
+        "budget": number(ex.budget, "budget"),
+        # No limit and an infinite one are the same.
+        "max_scalar": None if ex.max_scalar in (None, np.inf) else number(ex.max_scalar, "max_scalar"),
+        "n_rows": int(ex.n_rows),
+        "rows": ex.rows.tolist(),
+        "space": space_data(ex.space),
+        "cost": cost_data(ex.cost),
+        "directions": [numbers(delta, f"directions[{i}]") for i, delta in enumerate(ex.directions)],
+        "inputs": [_input_data(ex, f) for f in ex.space.features],
+        "scalars": [numbers(k, f"scalars[{i}]", null=np.inf) for i, k in enumerate(ex.scalars)],
+        "costs": [numbers(c, f"costs[{i}]", null=np.inf) for i, c in enumerate(ex.costs)],
+    }
+
+
+def write(ex: Explanation, path: Any = None) -> str:
+    """Write an explanation as JSON to ``path``, in one piece or not at all, and return the text.
+
+    Parameters
+    ----------
+    ex
+        The explanation; its model is not written.
+    path
+        Where to; ``None`` only returns the text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from globece import explain
+    >>> ex = explain(lambda X: X[:, 0] > 2, np.array([[1.0], [2.0], [3.0]]), rng=0)
+    >>> text = write(ex)
+    >>> read(text).coverage == ex.coverage, write(read(text)) == text
+    (True, True)
+    """
+    target = None if path is None else files.check_path("path", path)
+    text = plain.dump(to_dict(ex))
+    if target is not None:
+        files.write_text(target, text)
+    return text
+
+
+def _provenance_data(p: Provenance) -> dict[str, Any]:
+    return {
+        "version": p.version,
+        "model": p.model,
+        "method": p.method,
+        "favourable": p.favourable,
+        "generator": p.generator,
+        "candidates": int(p.candidates),
+        "model_calls": int(p.model_calls),
+        "model_rows": int(p.model_rows),
+        "complete": bool(p.complete),
+        "notes": list(p.notes),
+    }
+
+
+def _input_data(ex: Explanation, feature: Feature) -> list[Any]:
+    """One feature of the affected inputs: values, or positions of their categories, with null for a missing value."""
+    if not feature.is_block:
+        return numbers(ex.inputs[:, feature.start], f"inputs of {feature.name!r}", null=np.nan)
+    codes = ex.space.codes(ex.inputs, feature)
+    if not np.array_equal(ex.inputs[:, feature.columns], np.eye(feature.width)[codes]):
+        raise InvalidDataError(f"inputs of {feature.name!r} are not one-hot, and cannot be written as categories")
+    listed: list[Any] = codes.tolist()
+    return listed
+
+
+# -- back -------------------------------------------------------------------------------------------------------------
+
+
+def read(source: Any) -> Explanation:
+    """Read an explanation from a path, or from the JSON text itself.
+
+    Parameters
+    ----------
+    source
+        A path, or text that starts with ``{``.
+
+    Returns
+    -------
+    Explanation
+        As it was written, without a model. ``counterfactuals()`` gives rows of the library and the column types that
+        were explained; where that library is not installed, it alone raises.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not an explanation, is of a newer version, is cut off, or does not fit together.
+    """
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return _read(plain.parse(source, "the text given"))
+    path = files.check_path("source", source)
+    return _read(plain.parse(files.read_text(path), path))
+
+
+def _read(document: Node) -> Explanation:
+    document.key("format").choice(FORMAT)
+    version = document.key("version").whole(low=1)
+    if version not in READERS:
+        raise FileFormatError(
+            f"{document.source} is an explanation of version {version}, and globece {__version__} reads up to version "
+            f"{VERSION}; read it with a newer release"
+        )
+    return READERS[version](document)
+
+
+def _read_1(document: Node) -> Explanation:
+    given = document.keys(
+        "format",
+        "version",
+        "provenance",
+        "budget",
+        "max_scalar",
+        "n_rows",
+        "rows",
+        "space",
+        "cost",
+        "directions",
+        "inputs",
+        "scalars",
+        "costs",
+    )
+    space = space_from(given["space"])
+    n_rows = given["n_rows"].whole()
+    rows = given["rows"].places(None, "affected input", n_rows)
+    if len(np.unique(rows)) != len(rows):
+        given["rows"].fail("different positions")
+    m, n = len(given["directions"].entries()), len(rows)
+    scalars, costs = _results_from(given["scalars"], m, n), _results_from(given["costs"], m, n)
+    if (np.isinf(costs) != np.isinf(scalars)).any():
+        given["costs"].fail("null exactly where scalars is, as both then say that there is no recourse")
+    max_scalar = given["max_scalar"].number(null=np.inf, positive=True)
+    return Explanation(
+        space=space,
+        cost=cost_from(given["cost"], space),
+        budget=given["budget"].number(positive=True),
+        directions=given["directions"].matrix((m, space.width), ("direction", "encoded column")),
+        inputs=_inputs_from(given["inputs"], space, n),
+        rows=rows,
+        n_rows=n_rows,
+        scalars=scalars,
+        costs=costs,
+        provenance=_provenance_from(given["provenance"]),
+        max_scalar=None if max_scalar == np.inf else max_scalar,
+    )
+
+
+def _provenance_from(node: Node) -> Provenance:
+    given = node.keys(
+        "version",
+        "model",
+        "method",
+        "favourable",
+        "generator",
+        "candidates",
+        "model_calls",
+        "model_rows",
+        "complete",
+        "notes",
+    )
+    return Provenance(
+        version=given["version"].text(),
+        model=given["model"].text(),
+        method=given["method"].text(),
+        favourable=given["favourable"].text(),
+        generator=given["generator"].text(),
+        candidates=given["candidates"].whole(),
+        model_calls=given["model_calls"].whole(),
+        model_rows=given["model_rows"].whole(),
+        complete=given["complete"].flag(),
+        notes=tuple(note.text() for note in given["notes"].items()),
+    )
+
+
+def _inputs_from(node: Node, space: FeatureSpace, n: int) -> FloatArray:
+    Z = np.zeros((n, space.width))
+    for f, listed in zip(space.features, node.items(len(space.features), "feature"), strict=True):
+        if f.is_block:
+            Z[np.arange(n), f.start + listed.places(n, "affected input", f.width)] = 1.0
+            continue
+        values = listed.vector(n, "affected input", null=np.nan)
+        if f.kind == "ordinal":
+            place = np.where(np.isnan(values), 0.0, values)
+            known = (np.rint(place) == place) & (place >= 0) & (place < len(f.categories))
+            if not known.all():
+                listed.items()[int((~known).argmax())].fail(f"a position among {len(f.categories)} categories, or null")
+        Z[:, f.start] = values
+    return Z
+
+
+def _results_from(node: Node, m: int, n: int) -> FloatArray:
+    found = node.matrix((m, n), ("direction", "affected input"), null=np.inf)
+    if (found < 0).any():
+        node.fail("numbers from 0 on, or null for no recourse")
+    return found
+
+
+READERS: Mapping[int, Callable[[Node], Explanation]] = {1: _read_1}

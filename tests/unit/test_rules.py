@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from globece import CostModel, FeatureSpace, Settings, explain
+from globece.errors import InvalidParameterError
+from globece.rules import additions, rules_at, rules_chart
+from tests.problems import approve, mixed_frame, mixed_space
+
+NAMES = [f"v = {i}" for i in range(1, 5)]
+FOUR = FeatureSpace.from_matrix(np.eye(4), columns=NAMES, groups={"v": NAMES})
+DELTA = np.array([0.0, -1.0, 1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("k", "rule", "alternative"),
+    [
+        (0.75, "If 2, Then 3", "If Not (1 or 3 or 4), Then 3"),
+        (1.5, "If 2 or 1, Then 3", "If Not (3 or 4), Then 3"),
+        (2.5, "If Not 3, Then 3", "If Not 3, Then 3"),
+    ],
+)
+def test_the_papers_worked_example(k: float, rule: str, alternative: str) -> None:
+    """`tab:categoricalscaling`, column by column; "1 or 2" there is the order of k here."""
+    (found,) = rules_at(FOUR, DELTA, k)
+    assert str(found) == rule
+    assert found.alternative == alternative
+
+
+def test_at_exactly_the_lower_bound_the_rule_does_not_fire_yet() -> None:
+    assert rules_at(FOUR, DELTA, 0.5) == ()
+    assert rules_at(FOUR, DELTA, np.nextafter(0.5, 1.0))[0].sources == ("2",)
+
+
+def test_ties_in_a_block_never_switch() -> None:
+    assert rules_at(FOUR, np.array([1.0, 1.0, 1.0, 1.0])) == ()
+    (rule,) = rules_at(FOUR, np.array([1.0, 1.0, 0.0, 0.0]))
+    assert (rule.sources, rule.target) == (("3", "4"), "1")
+
+
+def test_continuous_parts_are_additions_in_the_features_own_units() -> None:
+    space = mixed_space()
+    delta = np.zeros(space.width)
+    delta[space["debts"].start], delta[space["school"].start] = -3.0, 1.0
+    assert [str(a) for a in additions(space, delta)] == ["-3 per unit", "+1 step(s) per unit"]
+
+
+def test_the_chart_has_the_papers_shape() -> None:
+    """`tab:globecegerman`: rules add up from top to bottom, the Ifs of one feature one after the other."""
+    rng = np.random.default_rng(0)
+    Z = np.eye(4)[rng.integers(0, 4, 200)]
+    # people get recourse by reaching value 3, except every fifth, who has none
+    _, bounds = 2, np.array([1.0, 0.5, np.inf, 2.0])
+    scalars = np.nextafter(bounds[Z.argmax(axis=1)], np.inf)
+    scalars[::5] = np.inf
+    costs = np.where(np.isfinite(scalars), 1.0, np.inf)
+    chart = rules_chart(CostModel.bins(FOUR), DELTA, Z, scalars, costs)
+    assert [str(rule) for row in chart.rows for rule in row.rules] == ["If 2, Then 3", "If 1, Then 3", "If 4, Then 3"]
+    assert [row.features for row in chart.rows] == [("v",)] * 3
+    assert sum(row.new_coverage for row in chart.rows) == pytest.approx(chart.rows[-1].coverage)
+    assert chart.rows[-1].coverage == np.isfinite(costs).mean()
+    assert chart.rows[-1].cost == 1.0
+    assert all(b.coverage >= a.coverage for a, b in zip(chart.rows, chart.rows[1:], strict=False))
+    merged = rules_chart(CostModel.bins(FOUR), DELTA, Z, scalars, costs, rows=1)
+    assert [str(rule) for row in merged.rows for rule in row.rules] == ["If Not 3, Then 3"]
+    assert merged.rows[-1].coverage == chart.rows[-1].coverage
+
+
+def test_greedy_rows_never_cost_more_than_equal_ones() -> None:
+    """If each input travels to the end of its row, the submodular selection pays at most what equal spacing does."""
+    X = mixed_frame(300)
+    space = mixed_space(X, immutable=["age", "income", "debts", "school"])
+    ex = explain(approve, X, space=space, rng=3, settings=Settings(samples=60))
+    for rows in (1, 2, 3):
+        paid = []
+        for spacing in ("equal", "greedy"):
+            chart = ex.rules_chart(rows=rows, spacing=spacing)
+            assert chart.rows[-1].coverage == pytest.approx(ex.coverage)
+            assert chart.rows[-1].cost == pytest.approx(ex.average_cost)
+            paid.append(_travel_cost(ex, chart))
+        assert paid[1] <= paid[0] + 1e-9
+
+
+def _travel_cost(ex: object, chart: object) -> float:
+    from globece import rays
+
+    total = 0.0
+    for row in chart.rows:
+        ends = [rule.k for rule in row.rules]
+        mine = (ex.scalars[0] > row.low) & (ex.scalars[0] <= row.high) & np.isfinite(ex.scalars[0])
+        end = np.nextafter(max(ends), np.inf) if ends else 0.0
+        k = np.maximum(ex.scalars[0][mine], end)
+        total += rays.cost_at(ex.cost, ex.inputs[mine], ex.directions[0], k).sum()
+    return total
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, "five", None])
+def test_rows_given_rubbish_says_so(rows: object) -> None:
+    with pytest.raises(InvalidParameterError, match="rows must be"):
+        rules_chart(CostModel.bins(FOUR), DELTA, np.eye(4), np.ones(4), np.ones(4), rows=rows)
+
+
+def test_spacing_given_rubbish_says_so() -> None:
+    with pytest.raises(InvalidParameterError, match="spacing must be one of"):
+        rules_chart(CostModel.bins(FOUR), DELTA, np.eye(4), np.ones(4), np.ones(4), spacing="wide")
+
+
+def test_a_continuous_direction_has_a_chart_too() -> None:
+    X = mixed_frame(200)
+    ex = explain(approve, X, space=mixed_space(X, immutable=["housing", "job"]), rng=0, settings=Settings(samples=40))
+    chart = ex.rules_chart(rows=4)
+    assert chart.additions
+    assert chart.rows[-1].coverage == ex.coverage
+    assert chart.rows[-1].cost == ex.average_cost
+    assert "per unit" in str(chart)
