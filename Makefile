@@ -32,3 +32,10 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
+
+.PHONY: bench
+ifneq ($(DATA),)
+bench: export GLOBECE_DATA ?= $(DATA)
+endif
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m bench $(ONLY)

@@ -1,0 +1,62 @@
+"""Run benchmarks by name (all by default) and write BENCHMARKS.md from every result there is."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from globece.io.files import write_text
+
+NAMES = ("memory", "protocol")
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
+
+HEAD = """# Benchmarks
+
+Written by `make bench` from `bench/results`; no figure here is typed. Wall times on a shared machine are noisy: compare
+the ratios, which come from one run each.
+"""
+
+
+def main(names: list[str]) -> None:
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        sys.exit(f"unknown benchmark(s) {unknown}; there are {list(NAMES)}")
+    RESULTS.mkdir(exist_ok=True)
+    for name in names or NAMES:
+        print(f"running {name} ...", flush=True)
+        start = time.monotonic()
+        result = importlib.import_module(f"bench.{name}").run()
+        stored = {"machine": machine(), "seconds": round(time.monotonic() - start, 1), "result": result}
+        write_text(RESULTS / f"{name}.json", json.dumps(stored, indent=1) + "\n")
+    sections = [HEAD]
+    for name in NAMES:
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            stored = json.loads(path.read_text())
+            sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
+            sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
+    write_text(PAGE, "\n".join(sections))
+    print(f"wrote {PAGE}")
+
+
+def machine() -> str:
+    import os
+
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    """Return a Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,5 @@
+"""The command line: ``globece demo``, ``globece explain``; one module per subcommand."""
+
+from globece.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,269 @@
+"""Figures that are tables: the cumulative rules chart, the first counterfactuals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from globece.errors import check_count
+from globece.explanation import Explanation
+from globece.plots.layout import Row, Table
+from globece.plots.style import (
+    colour,
+    cost_text,
+    inches,
+    nobody_affected,
+    nobody_covered,
+    number_text,
+    signed_text,
+    steps_text,
+)
+from globece.rules import Addition, ChartRow
+from globece.space import Feature, FeatureSpace, FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+NARROW = 5.2  # inches
+ARROW = "\N{RIGHTWARDS ARROW}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One line of a drawn rules chart: a rule, or how far an addition has come (an aside where there is a rule)."""
+
+    feature: str
+    text: str
+    aside: bool = False
+
+
+_CHART_HEAD = ["New\ninputs", "Cost", "All inputs", "Cost"]
+
+
+@dataclass(eq=False)
+class RulesChartDisplay:
+    """The cumulative rules chart of one direction, as a table with a bar for the coverage.
+
+    Attributes
+    ----------
+    rows
+        The chart's rows, without those that add neither a rule nor an input.
+    lines
+        For each row what it says: its rules, then the additions up to there.
+    direction
+        The direction that the chart explains.
+    note
+        What to write if there is nothing to draw.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    rows: tuple[ChartRow, ...]
+    lines: tuple[tuple[RuleLine, ...], ...]
+    direction: int = 0
+    note: str | None = None
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_explanation(cls, ex: Explanation, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> Self:
+        """Take the chart of one direction out of an explanation.
+
+        Parameters
+        ----------
+        ex
+            The explanation.
+        direction
+            Which direction, counted from 0.
+        rows, spacing
+            As for :meth:`globece.Explanation.rules_chart`.
+        """
+        note = nobody_affected(ex)
+        if note or not ex.n_directions:
+            return cls((), (), direction, note or nobody_covered(ex))
+        chart = ex.rules_chart(direction, rows=rows, spacing=spacing)
+        if not chart.rows[-1].coverage:
+            note = f"Direction {direction + 1} gives nobody recourse within the budget of {ex.budget:g}."
+        kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others say nothing new
+        return cls(kept, tuple(_rule_lines(ex, row, chart.additions) for row in kept), direction, note)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the chart.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure, as high as the chart needs, by default.
+        """
+        title = f"Direction {self.direction + 1}"
+        if not self.note:
+            title += f" covers {self.rows[-1].coverage:.1%} at an average cost of {self.rows[-1].cost:.2f}"
+        narrow = ax is not None and inches(ax)[0] < NARROW
+        table = Table(
+            head=[*(["New rule added"] if narrow else ["Feature", "New rule added"]), *_CHART_HEAD],
+            body=self._stacked() if narrow else self._side_by_side(),
+            wraps=(0,) if narrow else (0, 1),
+            bar=3 if narrow else 4,
+            title=title,
+            colour=colour(self.direction),
+        )
+        self.ax_, self.figure_ = table.draw(ax, "RulesChartDisplay.plot", self.note)
+        return self
+
+    def _side_by_side(self) -> list[Row]:
+        body = []
+        for row, lines in zip(self.rows, self.lines, strict=True):
+            for i, line in enumerate(lines):
+                numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
+                body.append(
+                    Row([line.feature, line.text, *numbers], i == 0, None if line.aside else 0, line.aside, mark)
+                )
+        return body
+
+    def _stacked(self) -> list[Row]:
+        """The same for a narrow page: the feature above its rule."""
+        body = []
+        for row, lines in zip(self.rows, self.lines, strict=True):
+            for i, line in enumerate(lines):
+                numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
+                if line.aside:
+                    body.append(Row([f"{line.feature} {line.text}", *numbers], i == 0, None, True, mark))
+                else:
+                    body.append(Row([line.feature, *numbers], i == 0, 0, mark=mark))
+                    body.append(Row([line.text, *[""] * 4], False))
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One feature of one counterfactual, in words."""
+
+    feature: str
+    before: str
+    after: str
+
+
+@dataclass(eq=False)
+class CounterfactualsDisplay:
+    """The first few covered inputs before and after: a table of what each of them changes.
+
+    Attributes
+    ----------
+    inputs, directions, costs
+        Positions of the inputs shown among the rows given, the direction that each takes, and its cost.
+    changes
+        What each of them changes; nothing else is listed.
+    n_covered
+        Number of covered inputs, shown or not.
+    note
+        What to write if there is nothing to draw.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    inputs: tuple[int, ...]
+    directions: tuple[int, ...]
+    costs: tuple[float, ...]
+    changes: tuple[tuple[Change, ...], ...]
+    n_covered: int
+    note: str | None = None
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_explanation(cls, ex: Explanation, *, n: int = 8) -> Self:
+        """Take the first ``n`` counterfactuals out of an explanation."""
+        n = check_count("n", n)
+        note = nobody_affected(ex) or nobody_covered(ex)
+        if note:
+            return cls((), (), (), (), 0, note)
+        found = ex.counterfactuals()
+        before, after = ex.space.encode(found.before)[:n], ex.space.encode(found.after)[:n]
+        return cls(
+            tuple(found.row[:n].tolist()),
+            tuple(found.direction[:n].tolist()),
+            tuple(found.cost[:n].tolist()),
+            tuple(_changes(ex.space, x, y) for x, y in zip(before, after, strict=True)),
+            ex.n_covered,
+        )
+
+    def plot(self, ax: Axes | None = None, *, most_changes: int = 4) -> Self:
+        """Draw the table.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure, as high as the table needs, by default.
+        most_changes
+            Most features to list for one input; the others are counted.
+        """
+        most_changes = check_count("most_changes", most_changes)
+        several = len(set(self.directions)) > 1
+        head = ["Input", "Feature", "Change", "Cost", *(["Direction"] if several else [])]
+        body: list[Row] = []
+        for row, direction, cost, changes in zip(self.inputs, self.directions, self.costs, self.changes, strict=True):
+            lines = [(c.feature, f"{c.before} {ARROW} {c.after}") for c in changes[:most_changes]]
+            if len(changes) > most_changes:
+                lines.append((f"{len(changes) - most_changes} more features", ""))
+            for i, (feature, change) in enumerate(lines or [("(no feature)", "")]):
+                first = i == 0
+                cells = [f"{row:,}" if first else "", feature, change]
+                cells += [cost_text(cost) if first else "", *([f"{direction + 1}" if first else ""] if several else [])]
+                body.append(Row(cells, first, 2, dot=colour(direction) if first and several else None))
+        title = f"Counterfactuals: the first {len(self.inputs)} of {self.n_covered:,} covered inputs"
+        table = Table(head, body, wraps=(1, 2), title=title)
+        self.ax_, self.figure_ = table.draw(ax, "CounterfactualsDisplay.plot", self.note)
+        return self
+
+
+def _rule_lines(ex: Explanation, row: ChartRow, additions: Sequence[Addition]) -> tuple[RuleLine, ...]:
+    """A row's rules and, dearest first, the most that its inputs add to other features."""
+    lines = [RuleLine(rule.feature, str(rule)) for rule in row.rules]
+    aside = bool(lines)
+    most = sorted(((_most(ex, a, row.reach), a) for a in additions), key=lambda pair: -pair[0][1])
+    said = [(amount, a) for (amount, _), a in most if amount]
+    for amount, a in said[:3]:
+        lines.append(
+            RuleLine(a.feature, f"{signed_text(amount)}{steps_text(amount) if a.steps else ''} at most", aside)
+        )
+    if len(said) > 3:
+        lines.append(RuleLine(f"{len(said) - 3} more features", "move as well", True))
+    return tuple(lines) or (RuleLine("(none)", "nobody needs a rule", True),)
+
+
+def _chart_numbers(row: ChartRow) -> list[str]:
+    return [f"{row.new_coverage:+.1%}", cost_text(row.new_cost), "", cost_text(row.cost)]
+
+
+def _most(ex: Explanation, addition: Addition, reach: float) -> tuple[float, float]:
+    """The most that an addition changes up to a scalar, and what that costs."""
+    feature = ex.space[addition.feature]
+    amount = min(abs(addition.per_unit) * reach, feature.high - feature.low)
+    amount = float(np.rint(amount)) if feature.whole else amount
+    start = np.array([feature.observed[0]])
+    return float(np.sign(addition.per_unit) * amount), float(ex.cost.change(feature, start, start + amount)[0])
+
+
+def _changes(space: FeatureSpace, before: FloatArray, after: FloatArray) -> tuple[Change, ...]:
+    changes = []
+    for f in space.features:
+        x, y = before[f.columns], after[f.columns]
+        if np.array_equal(x, y, equal_nan=True):
+            continue
+        changes.append(Change(f.name, _value(f, x), _value(f, y)))
+    return tuple(changes)
+
+
+def _value(feature: Feature, part: FloatArray) -> str:
+    if feature.is_block:
+        return feature.label(feature.categories[int(part.argmax())])
+    if np.isnan(part[0]):
+        return "(missing)"
+    if feature.kind == "ordinal":
+        return feature.label(feature.categories[int(part[0])])
+    return number_text(float(part[0]))
