@@ -83,6 +83,6 @@ def render(result: list[dict[str, Any]]) -> str:
     ]
     return (
         "## The paper's protocol\n\nUniform sampling at c = 2, 1,000 samples chosen at k = 1, 1,000 scalars "
-        f"from 0 to 5, through the models' own predict; {len(SEEDS)} seeds, smallest and largest. The reference is one run of the "
-        "authors' code.\n\n" + table(head, rows)
+        f"from 0 to 5, through the models' own predict; {len(SEEDS)} seeds, smallest and largest. "
+        "The reference is one run of the authors' code.\n\n" + table(head, rows)
     )

@@ -243,9 +243,10 @@ class Explanation:
         direction = np.where(np.isfinite(self.best_costs), pick, -1)
         return MinimumCosts(direction, self.scalars[pick, each], self.best_costs)
 
-    def profile(self) -> Profile:
-        """Coverage and average cost at every limit at which one more input is covered."""
-        paid = np.sort(self.best_costs[np.isfinite(self.best_costs)])
+    def profile(self, direction: int | None = None) -> Profile:
+        """Coverage and average cost at every limit at which one more input is covered, by all directions or by one."""
+        costs = self.best_costs if direction is None else self.costs[self._direction(direction)]
+        paid = np.sort(costs[np.isfinite(costs)])
         limit, last = np.unique(paid, return_index=True)
         count = np.append(last[1:], paid.size) if paid.size else last
         running = np.cumsum(paid)
@@ -438,7 +439,7 @@ class Explanation:
             return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
         lines = [
             f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
-            f"{self.n_directions} direction(s) cover {self.coverage:.1%} "
+            f"{_directions(self.n_directions)} {self.coverage:.1%} "
             f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
             f"(score {self.score:.3f}).",
             f"{self.n_without_recourse:,} have no recourse within the budget.",
@@ -497,6 +498,10 @@ def build(
         max_scalar=problem.max_scalar,
         model=problem.model,
     )
+
+
+def _directions(n: int) -> str:
+    return "1 direction covers" if n == 1 else f"{n} directions cover"
 
 
 def _cost(value: float) -> str:

@@ -288,9 +288,12 @@ def _rows(
     for high in edges:
         new = (scalars > low) & (scalars <= high) & np.isfinite(scalars)
         so_far = (scalars <= high) & np.isfinite(scalars)
+        rules = _rules_between(space, delta, low, min(high, needed))
+        if not rules and not new.any() and high < np.inf:
+            continue  # a stretch of additions on which nobody flips: the next row takes it in
         chart.append(
             ChartRow(
-                rules=_rules_between(space, delta, low, min(high, needed)),
+                rules=rules,
                 low=low,
                 high=float(high),
                 reach=float(scalars[so_far].max()) if so_far.any() else 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -79,7 +79,7 @@ class ProfileDisplay:
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
         """Take the profiles out of an explanation."""
-        alone = tuple(_alone(ex, i).profile() for i in range(ex.n_directions))
+        alone = tuple(ex.profile(i) for i in range(ex.n_directions))
         note = nobody_affected(ex) or nobody_covered(ex)
         return cls(ex.profile(), alone, ex.coverage, ex.average_cost, ex.budget, note)
 
@@ -334,12 +334,6 @@ class MeanTranslationDisplay:
         along = "" if self.direction is None else f" along direction {self.direction + 1}"
         set_title(ax, f"What the covered inputs change{along}")
         return self
-
-
-def _alone(ex: Explanation, i: int) -> Explanation:
-    """The same explanation with one of its directions."""
-    one = slice(i, i + 1)
-    return replace(ex, directions=ex.directions[one], scalars=ex.scalars[one], costs=ex.costs[one])
 
 
 def _targets(ex: Explanation, directions: FloatArray) -> dict[str, str]:
