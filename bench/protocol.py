@@ -20,7 +20,7 @@ REFERENCE = {
     ("default_credit", "xgb"): (77.0, 0.40, 91.3, 0.31),
     ("default_credit", "lr"): (99.97, 1.03, 99.97, 0.92),
 }
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 
 
 def run() -> list[dict[str, Any]]:

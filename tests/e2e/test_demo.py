@@ -43,7 +43,7 @@ def test_numbers_said_are_those_of_the_files(demo: tuple[str, str, Path]) -> Non
     said, _, out = demo
     one = gc.Explanation.from_json(out / "one-direction.json")
     three = gc.Explanation.from_json(out / "three-directions.json")
-    stated = re.findall(r"cover ([\d.]+)% at an average cost of ([\d.]+) within a budget of 10", said)
+    stated = re.findall(r"covers? ([\d.]+)% at an average cost of ([\d.]+) within a budget of 10", said)
     assert stated == [(f"{100 * ex.coverage:.1f}", f"{ex.average_cost:.3f}") for ex in (one, three)]
     assert (one.n_directions, three.n_directions) == (1, 3)
     assert one.coverage > 0.9

@@ -1,7 +1,7 @@
 """The paper's protocol on the paper's own models gives the reference's figures, to within sampling noise.
 
-The reference was run once per model (coverage, average cost); the same protocol here runs over several seeds, and the
-reference's figure must lie where a run of ours could lie. All twelve models are in `bench/protocol.py`.
+The reference was run once per model, or over five seeds; the same protocol here runs over several seeds, and the
+reference's figures must lie where a run of ours could lie. All twelve models are in `bench/protocol.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from globece import CostModel, Explanation, FeatureSpace, Settings, UniformSampl
 from tests.paper_models import Kind, paper_problem
 
 SEEDS = range(5)
-# (dataset, model, n): coverage in %, average cost, of the authors' code under the protocol of section 5
+# (dataset, model, n): coverage in % and average cost of the authors' code under the paper's protocol, smallest and
+# largest of five seeds where five were run
 REFERENCE = {
-    ("compas", "lr", 1): (98.7, 1.27),
-    ("compas", "lr", 3): (100.0, 1.19),
-    ("compas", "xgb", 1): (84.1, 1.29),
-    ("german_credit", "lr", 1): (95.0, 1.60),
-    ("german_credit", "dnn", 1): (98.4, 1.20),
-    ("heloc", "lr", 1): (100.0, 0.434),
+    ("compas", "lr", 1): ((98.7, 100.0), (1.26, 1.36)),
+    ("compas", "lr", 3): ((100.0, 100.0), (1.19, 1.19)),
+    ("compas", "xgb", 1): ((84.1, 84.1), (1.29, 1.29)),
+    ("german_credit", "lr", 1): ((88.0, 96.0), (1.05, 1.60)),
+    ("german_credit", "dnn", 1): ((98.4, 98.4), (1.20, 1.20)),
+    ("heloc", "lr", 1): ((100.0, 100.0), (0.42, 0.44)),
 }
 
 
@@ -52,9 +53,10 @@ def paper_protocol(dataset: str, kind: Kind, n: int, seed: int) -> Explanation:
 def test_the_papers_protocol_agrees_with_the_reference(dataset: str, kind: Kind, n: int) -> None:
     coverage, cost = REFERENCE[dataset, kind, n]
     runs = [paper_protocol(dataset, kind, n, seed) for seed in SEEDS]
-    for measured, expected, floor in (
+    for measured, (low, high), floor in (
         (np.array([100 * ex.coverage for ex in runs]), coverage, 1.0),
-        (np.array([ex.average_cost for ex in runs]), cost, 0.03 * cost),
+        (np.array([ex.average_cost for ex in runs]), cost, 0.03 * cost[0]),
     ):
         spread = max(float(measured.std(ddof=1)), floor)
-        assert abs(measured.mean() - expected) <= 3.5 * spread, f"{measured} against {expected}"
+        away = max(low - measured.mean(), measured.mean() - high, 0.0)
+        assert away <= 3 * spread, f"{measured} against {low} to {high}"
