@@ -13,13 +13,14 @@ from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.sampling import UniformSampling
 from globece.errors import InvalidParameterError, ModelError, check_number
 from globece.explanation import Explanation, Provenance, build
-from globece.models.adapt import as_model
+from globece.models.adapt import Compiled, as_model
 from globece.models.blackbox import BlackBox
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.version import __version__
 
+ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
 Seed = int | np.random.Generator | None
 
 
@@ -106,6 +107,8 @@ def explain(
             scalars=settings.scalars,
             batch_rows=settings.batch_rows,
             timeout=settings.timeout,
+            rows=Z,
+            compile=settings.exact,
         )
         decided = _own_rows(box, X, Z)
         problem = Problem(box, Z, replace(cost, space=space), limit, settings.max_scalar)
@@ -122,7 +125,7 @@ def _explained(
     monitor: Monitor,
 ) -> Explanation:
     box = problem.model
-    assert isinstance(box, BlackBox)
+    assert isinstance(box, (BlackBox, Compiled))
     directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
     if not favourable.all():
         affected = replace(problem, inputs=problem.inputs[~favourable])
@@ -147,10 +150,10 @@ def _explained(
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 
-def _own_rows(box: BlackBox, X: Any, Z: FloatArray) -> BoolArray:
+def _own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:
     """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
     # A copy, since a model may change what it is given; frames that cannot be changed need none.
-    direct = box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) if len(Z) <= box.batch_rows else None
+    direct = box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) if len(Z) <= ASK_AT_ONCE else None
     decided = box.favourable(Z)
     if direct is not None and (direct != decided).any():
         differing = int((direct != decided).sum())

@@ -47,6 +47,8 @@ class Settings:
         Most rows that a black box gets at once.
     timeout
         Seconds that one call of a black box may take.
+    exact
+        Whether to follow the model exactly where it can be compiled; ``False`` treats every model as a black box.
     """
 
     samples: int = 1000
@@ -56,6 +58,7 @@ class Settings:
     grid: int = 256
     batch_rows: int = 65_536
     timeout: float | None = None
+    exact: bool = True
 
     def __post_init__(self) -> None:
         check_count("samples", self.samples)

@@ -182,6 +182,8 @@ def test_a_function_may_return_labels_booleans_or_probabilities() -> None:
         (lambda rows: np.ones((len(rows), 2, 2)), "shape"),
         (lambda rows: None, "shape"),
         (lambda rows: rows[:, 0], "threshold="),
+        (lambda rows: np.where(labels, "yes", "no"), r"favourable must be one of \['no', 'yes'\]"),
+        (lambda rows: np.where(labels, "yes", "no").astype(object), r"favourable must be one of \['no', 'yes'\]"),
     ],
 )
 def test_a_model_that_misbehaves_is_named_with_its_batch(function: object, message: str) -> None:

@@ -1,14 +1,74 @@
-"""From anything the user calls a model to a :class:`globece.models.base.Model` over the encoded matrix."""
+"""From anything the user calls a model to a :class:`globece.models.base.Model` over the encoded matrix.
+
+Recognise the model, compile it together with the steps before it, and *check the result against the original* on the
+user's own rows and on rows pushed about. Only what agrees is used; the rest is a black box, and a warning says why.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from globece import rays
+from globece.errors import GlobeCEError, GlobeCEWarning
+from globece.models.base import Model
 from globece.models.blackbox import BlackBox
-from globece.models.decision import decision
-from globece.space import FeatureSpace
+from globece.models.compose import Category, NotCompiled, Symbol, compose, inputs_of, raw_symbols
+from globece.models.decision import Decision, decision
+from globece.models.final import LinearRule, half_spaces, unwrap
+from globece.models.inputs import Input
+from globece.models.linear import LinearModel
+from globece.space import BoolArray, FeatureSpace, FloatArray
+
+PUSHED_ROWS = 512  # rows moved about for the check, beside the user's own
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model that is followed exactly, with the original beside it.
+
+    Outcomes come from the original, so every counterfactual is judged by the user's own model; scalars come from the
+    compiled one.
+    """
+
+    original: BlackBox
+    core: Model
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The space whose rows it takes."""
+        return self.original.space
+
+    @property
+    def exact(self) -> bool:
+        """Whether scalars are exact."""
+        return self.core.exact
+
+    @property
+    def name(self) -> str:
+        """The original's name."""
+        return self.original.name
+
+    @property
+    def decide(self) -> Decision:
+        """The user's model."""
+        return self.original.decide
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """What the user's own model says."""
+        return self.original.favourable(Z)
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side."""
+        return self.core.margin(Z)
+
+    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        return self.core.first_flip(Z, directions, limit)
 
 
 def as_model(
@@ -17,21 +77,28 @@ def as_model(
     *,
     favourable: Any = None,
     threshold: float | None = None,
+    rows: FloatArray | None = None,
+    compile: bool = True,
     grid: int = 256,
     scalars: tuple[float, ...] | None = None,
     batch_rows: int = 65_536,
     timeout: float | None = None,
-) -> BlackBox:
+) -> BlackBox | Compiled:
     """Wrap the user's model so that it answers at which k a row first flips.
 
     Parameters
     ----------
     model
-        An estimator or a function; see :func:`globece.models.decision.decision`.
+        An estimator, a pipeline, a function (see :func:`globece.models.decision.decision`), or a pair
+        ``(coef, intercept)``.
     space
         The space whose decoded rows the model takes.
     favourable, threshold, timeout
         As for :func:`globece.models.decision.decision`.
+    rows
+        Encoded rows on which a compiled model is checked against the original.
+    compile
+        Whether to try to follow the model exactly; ``False`` leaves it a black box.
     grid, scalars, batch_rows
         As for :class:`globece.models.blackbox.BlackBox`.
 
@@ -40,10 +107,106 @@ def as_model(
     >>> import numpy as np
     >>> X = np.array([[1.0], [2.0], [9.0]])
     >>> space = FeatureSpace.from_matrix(X, columns=["income"])
-    >>> model = as_model(lambda X: X[:, 0] > 5, space, favourable=True)
-    >>> model.favourable(space.encode(X))
-    array([False, False,  True])
+    >>> as_model(lambda X: X[:, 0] > 5, space, favourable=True).exact
+    False
+    >>> as_model((np.array([1.0]), -5.0), space).exact
+    True
     """
+    if isinstance(model, tuple):
+        model = LinearRule.of(model)
     decide = decision(model, favourable=favourable, threshold=threshold, timeout=timeout)
     tried = None if scalars is None else np.asarray(scalars, dtype=np.float64)
-    return BlackBox(decide, space, grid, batch_rows, tried)
+    box = BlackBox(decide, space, grid, batch_rows, tried)
+    if not compile or scalars is not None or not hasattr(model, "predict"):
+        return box
+    try:
+        core = compile_model(model, space, decide)
+        _check(core, box, rows)
+    except NotCompiled as why:
+        message = f"{decide.name} is searched as a black box, not followed exactly: {why}"
+        warnings.warn(message, GlobeCEWarning, stacklevel=3)
+        return box
+    return Compiled(box, core)
+
+
+def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
+    """Compile an estimator with the steps before it, or raise :class:`globece.models.compose.NotCompiled`."""
+    final = unwrap(model, decide)
+    symbols = raw_symbols(space)
+    for step in final.steps:
+        made = compose(step, symbols, space)
+        symbols = {str(i): s for i, s in enumerate(made)} if step != "passthrough" else symbols
+    estimator = final.estimator
+    name = type(estimator).__name__
+    expected = getattr(estimator, "n_features_in_", len(symbols))
+    if expected != len(symbols):
+        raise NotCompiled(f"{name} takes {expected} inputs and its steps give {len(symbols)}")
+    try:
+        if (planes := half_spaces(estimator, final.favourable, final.threshold)) is not None:
+            inputs = inputs_of(list(symbols.values()), name)
+            return LinearModel.compose(space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name)
+        from globece.models import trees
+
+        if trees.supports(estimator):
+            places = _tree_inputs(estimator, list(symbols.values()), name)
+            return trees.TreeEnsemble.from_model(
+                estimator, space, places, favourable=final.favourable, threshold=final.threshold
+            )
+        return _network(estimator, space, inputs_of(list(symbols.values()), name), final.favourable, final.threshold)
+    except (GlobeCEError, ValueError) as error:
+        raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
+    """Inputs of a tree ensemble: categories that it splits by itself enter as its own codes for them."""
+    from globece.models.tree_import import native_categories
+
+    categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
+    lists = native_categories(estimator, categorical)
+    found: list[Input] = []
+    for i, s in enumerate(symbols):
+        if isinstance(s, Category) and i in lists:
+            place = {value: float(code) for code, value in enumerate(lists[i])}
+            unknown = [c for c in s.feature.categories if c is not None and c not in place]
+            if unknown:
+                raise NotCompiled(f"{name} was trained without the categories {unknown} of {s.feature.name!r}")
+            found.append(s.table([np.nan if c is None else place[c] for c in s.feature.categories]))
+        else:
+            found += inputs_of([s], name)
+    return found
+
+
+def _network(
+    estimator: Any, space: FeatureSpace, inputs: Sequence[Input], favourable: Any, threshold: float | None
+) -> Model:
+    raise NotCompiled(f"step {type(estimator).__name__} is not one that can be compiled")
+
+
+def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
+    """Compare the compiled model with the original, on the user's rows and on rows pushed about."""
+    if rows is None or not len(rows):
+        return
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), PUSHED_ROWS)).astype(int)]
+    for what, Z in (("the rows given", rows), ("rows pushed along random rays", _pushed(box.space, some))):
+        ours, theirs = core.favourable(Z), box.favourable(Z)
+        differs = np.flatnonzero(ours != theirs)
+        if differs.size:
+            size = np.abs(core.margin(Z))
+            # right on the boundary the two may round differently; the original decides there
+            if not (size[differs] <= 1e-6 * np.nanmax(size)).all():
+                raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
+
+
+def _pushed(space: FeatureSpace, Z: FloatArray) -> FloatArray:
+    """Rows moved along a few random rays, each by its own scalar."""
+    rng = np.random.default_rng(0)
+    out = []
+    for part in np.array_split(Z, 8):
+        delta = np.zeros(space.width)
+        for f in space.movable:
+            if f.is_block:
+                delta[f.columns] = rng.random(f.width)
+            else:
+                delta[f.start] = (f.sense or rng.choice([-1.0, 1.0])) * rng.random() * (f.observed[1] - f.observed[0])
+        out.append(rays.positions(space, part, delta, rng.exponential(1.0, len(part))))
+    return np.vstack(out)

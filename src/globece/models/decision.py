@@ -79,6 +79,11 @@ class Decision:
                 f"{self.name} returned numbers such as {answer[~np.isin(answer, (0.0, 1.0))][0]!r}, not outcomes; "
                 "say which are favourable with threshold= (and favourable='above' or 'below')"
             )
+        if not isinstance(self.favourable, str) and answer.size and isinstance(answer.flat[0], str):
+            raise ModelError(
+                f"{self.name} returned text such as {str(answer.flat[0])!r}, and favourable is {self.favourable!r}; "
+                f"name the outcome people want: favourable must be one of {sorted(set(map(str, answer[:1000])))[:10]}"
+            )
         return np.asarray(answer == self.favourable, dtype=bool)
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 from globece import rays
 from globece.errors import ModelError
 from globece.models.inputs import Input, Lookup, Number, Steps
+from globece.models.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 
@@ -102,10 +103,9 @@ class LinearModel:
                 shift += c * source.shift
                 if source.fill is not None:
                     fill[source.column] = source.fill
-        if (fill[np.isfinite(fill)]).size and any(
-            isinstance(s, Number) and s.fill is not None and s.fill != fill[s.column] for s in inputs
-        ):
+        if any(isinstance(s, Number) and s.fill is not None and s.fill != fill[s.column] for s in inputs):
             raise ValueError("one column is filled in two ways")
+        fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing: nothing times NaN would be NaN
         shut = np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool)
         return cls(space, weights, np.asarray(intercept, dtype=float) + shift, shut, fill, tuple(tables), name)
 
@@ -136,13 +136,17 @@ class LinearModel:
             if plan.is_straight and not np.isnan(Z[:, plan.columns]).any():
                 out[i] = self._straight(Z, start, delta, plan, limit[i])
             else:
-                _first_flip(Z, start, self.closed, limit[i], *plan.arrays, out[i])
+                self._walk(Z, start, limit[i], plan, out[i])
         return out
 
     def _rounding(self, Z: FloatArray) -> FloatArray:
         """A bound on how far two ways of summing a margin lie apart: ``(n, m)``."""
         size = np.nan_to_num(np.abs(Z)) @ np.abs(self.weights).T + np.abs(self.intercepts)
         return np.asarray(16.0 * np.finfo(np.float64).eps * size)
+
+    def _walk(self, Z: FloatArray, start: FloatArray, limit: FloatArray, plan: _Plan, out: FloatArray) -> None:
+        kernel: Any = _first_flip
+        over_rows(len(Z), lambda a, b: kernel(a, b, Z, start, self.closed, limit, *plan.arrays, out))
 
     def _straight(
         self, Z: FloatArray, start: FloatArray, delta: FloatArray, plan: _Plan, limit: FloatArray
@@ -290,29 +294,43 @@ def _root(A, s, slack, closed, k0, k1):  # type: ignore[no-untyped-def]
     return np.nextafter(low, np.inf), np.nextafter(high, np.inf)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _pass_edge(x, step, whole, edge):  # type: ignore[no-untyped-def]
-    """The k that must be exceeded for x to pass an edge: z > edge going up, z <= edge going down."""
-    if not whole:
-        return (edge - x) / step
-    need = np.floor(edge - x) + 1.0 if step > 0 else np.ceil(x - edge)
-    return max(need - 0.5, 0.0) / abs(step)
+@numba.njit(cache=True, nogil=True)
+def _after_steps(size: float, count: float) -> float:
+    """The k beyond which `rays.travel` has taken this many whole steps, rounding included."""
+    k = max(count - 0.5, 0.0) / size
+    while np.ceil(np.nextafter(k, np.inf) * size - 0.5) < count:
+        k = np.nextafter(k, np.inf)
+    return k
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _first_flip(Z, start, closed, limit, columns, steps, low, high, whole, weights, edges, edge_starts, jumps,
-                block_starts, block_sizes, targets, bounds, block_weights, out):  # type: ignore[no-untyped-def]  # fmt: skip
-    n, m, most = len(Z), start.shape[1], len(columns) + len(edges) + len(targets)
-    chunk = 256
-    for part in numba.prange((n + chunk - 1) // chunk):
-        # scratch for all rows of the part: allocating it for each row would cost more than the row
-        codes, moves = np.zeros(len(targets), dtype=np.int64), np.zeros(len(columns), dtype=np.bool_)
-        at, events = np.empty(most), np.empty((most, 3), dtype=np.int64)  # kind, which edge, which mover or block
-        work = np.empty((6, m))
-        for i in range(part * chunk, min(n, (part + 1) * chunk)):
-            out[i] = _one_row(i, Z, start, closed, limit[i], codes, moves, at, events, work, columns, steps, low, high,
-                              whole, weights, edges, edge_starts, jumps, block_starts, block_sizes, targets, bounds,
-                              block_weights)  # fmt: skip
+@numba.njit(cache=True, nogil=True)
+def _pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
+    """The k beyond which x has passed an edge, rounding included: z > edge going up, z <= edge going down."""
+    if whole:
+        count = np.floor(edge - x) + 1.0 if step > 0 else np.ceil(x - edge)
+        while (x + count <= edge) if step > 0 else (x - count > edge):  # the difference was rounded
+            count += 1.0
+        return _after_steps(abs(step), count)
+    k = (edge - x) / step
+    while (x + np.nextafter(k, np.inf) * step <= edge) if step > 0 else (x + np.nextafter(k, np.inf) * step > edge):
+        k = np.nextafter(k, np.inf)
+    return k
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_flip(  # type: ignore[no-untyped-def]
+    a, b, Z, start, closed, limit, columns, steps, low, high, whole, weights, edges, edge_starts, jumps, block_starts,
+    block_sizes, targets, bounds, block_weights, out,
+):  # fmt: skip
+    m, most = start.shape[1], len(columns) + len(edges) + len(targets)
+    # scratch for all rows: allocating it for each of them would cost more than the row
+    codes, moves = np.zeros(len(targets), dtype=np.int64), np.zeros(len(columns), dtype=np.bool_)
+    at, events = np.empty(most), np.empty(3 * most, dtype=np.int64)  # of each: kind, which edge, which mover or block
+    A, s, slack, B, t, none = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
+    for i in range(a, b):
+        out[i] = _one_row(i, Z, start, closed, limit[i], codes, moves, at, events, A, s, slack, B, t,
+                          none, columns, steps, low, high, whole, weights, edges, edge_starts, jumps, block_starts,
+                          block_sizes, targets, bounds, block_weights)  # fmt: skip
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -321,18 +339,20 @@ def _list_event(at, events, n_events, k, kind, which, owner):  # type: ignore[no
     place = n_events
     while place > 0 and at[place - 1] > k:
         at[place] = at[place - 1]
-        events[place] = events[place - 1]
+        for entry in range(3):
+            events[3 * place + entry] = events[3 * place - 3 + entry]
         place -= 1
     at[place] = k
-    events[place, 0], events[place, 1], events[place, 2] = kind, which, owner
+    events[3 * place], events[3 * place + 1], events[3 * place + 2] = kind, which, owner
     return n_events + 1
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _one_row(i, Z, start, closed, limit, codes, moves, at, events, work, columns, steps, low, high, whole, weights,
-             edges, edge_starts, jumps, block_starts, block_sizes, targets, bounds, block_weights):  # type: ignore[no-untyped-def]  # fmt: skip
+def _one_row(  # type: ignore[no-untyped-def]
+    i, Z, start, closed, limit, codes, moves, at, events, A, s, slack, B, t, none, columns, steps, low,
+    high, whole, weights, edges, edge_starts, jumps, block_starts, block_sizes, targets, bounds, block_weights,
+):  # fmt: skip
     m, n_events = start.shape[1], 0
-    A, s, slack = work[0], work[1], work[2]
     for j in range(m):
         A[j], s[j], slack[j] = start[i, j], 0.0, 0.0
     n_moving = 0
@@ -349,7 +369,7 @@ def _one_row(i, Z, start, closed, limit, codes, moves, at, events, work, columns
                 slack[j] += 0.5 * abs(weights[j, c])
         room = abs(end - x)
         if np.isfinite(room):
-            k = (room - 0.5 if whole[c] else room) / abs(steps[c])
+            k = _after_steps(abs(steps[c]), room) if whole[c] else room / abs(steps[c])
             n_events = _list_event(at, events, n_events, k, _END, c, c)
         for e in range(edge_starts[c], edge_starts[c + 1]):
             if (x <= edges[e] < end) if steps[c] > 0 else (end <= edges[e] < x):
@@ -365,13 +385,13 @@ def _one_row(i, Z, start, closed, limit, codes, moves, at, events, work, columns
     for event in range(n_events + 1):
         k1 = min(at[event], limit) if event < n_events else limit
         if k1 > k0:
-            answer = _within(k0, k1, A, s, slack, work, closed, moves, steps, whole, weights)
+            answer = _within(k0, k1, A, s, slack, B, t, none, closed, moves, steps, whole, weights)
             if answer < np.inf:
                 return answer if answer <= limit else np.inf
             k0 = k1
         if event == n_events or k0 >= limit:
             break
-        kind, which, c = events[event, 0], events[event, 1], events[event, 2]
+        kind, which, c = events[3 * event], events[3 * event + 1], events[3 * event + 2]
         if kind == _END:
             moves[c] = False
             n_moving -= 1
@@ -392,7 +412,7 @@ def _one_row(i, Z, start, closed, limit, codes, moves, at, events, work, columns
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _within(k0, k1, A, s, slack, work, closed, moves, steps, whole, weights):  # type: ignore[no-untyped-def]
+def _within(k0, k1, A, s, slack, B, t, none, closed, moves, steps, whole, weights):  # type: ignore[no-untyped-def]
     """First favourable k of one stretch (k0, k1] without breakpoints, or inf."""
     m, stepping = len(A), False
     first, last = _root(A, s, slack, closed, k0, k1)
@@ -403,12 +423,11 @@ def _within(k0, k1, A, s, slack, work, closed, moves, steps, whole, weights):  #
     if not stepping:
         return first
     # Whole steps: between two of them the rest is a straight line again.
-    B, t, none = work[3], work[4], work[5]
     k = np.nextafter(max(first * (1.0 - 1e-12), k0), np.inf)
     while k <= last:
         after = k1
         for j in range(m):
-            B[j], t[j], none[j] = A[j], s[j], 0.0
+            B[j], t[j] = A[j], s[j]
         for c in range(len(moves)):
             if moves[c] and whole[c]:
                 size = abs(steps[c])

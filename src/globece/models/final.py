@@ -1,0 +1,199 @@
+"""The last step of a model: what it is once its wrappers are off, and which half-spaces a linear one stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from globece.errors import InvalidParameterError
+from globece.models.compose import NotCompiled
+from globece.models.decision import Decision
+from globece.space import BoolArray, FloatArray
+
+LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+LINEAR_MODULES = ("sklearn.linear_model.", "sklearn.svm._classes", "sklearn.discriminant_analysis")
+
+
+@dataclass(frozen=True)
+class LinearRule:
+    """Any (coef, intercept): favourable where ``X @ coef + intercept > 0``."""
+
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    @classmethod
+    def of(cls, pair: tuple[Any, ...]) -> LinearRule:
+        """Check a pair that the user gave."""
+        if len(pair) != 2:
+            raise InvalidParameterError(f"a linear model is a pair (coef, intercept); got {len(pair)} values")
+        try:
+            coef = np.atleast_2d(np.asarray(pair[0], dtype=np.float64))
+            intercept = np.atleast_1d(np.asarray(pair[1], dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise InvalidParameterError(
+                f"a linear model is a pair (coef, intercept) of numbers; got {pair!r}"
+            ) from error
+        if coef.shape[0] != 1 or intercept.shape != (1,):
+            raise InvalidParameterError(f"coef must have one number per column; got shape {coef.shape}")
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise InvalidParameterError("coef and intercept must be finite")
+        return cls(coef, intercept)
+
+    @property
+    def classes_(self) -> FloatArray:
+        """Outcomes 0 and 1."""
+        return np.array([0, 1])
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return int(self.coef_.shape[1])
+
+    def predict(self, X: Any) -> Any:
+        """1 on the favourable side, 0 on the other."""
+        return (np.asarray(X, dtype=np.float64) @ self.coef_[0] + self.intercept_[0] > 0).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """A model with its wrappers off: the steps before its last estimator, that estimator, and what is asked of it."""
+
+    estimator: Any
+    favourable: Any
+    threshold: float | None
+    steps: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfSpaces:
+    """What a linear estimator asks of its inputs: all of ``coef x + intercept > 0`` (``>= 0`` where closed)."""
+
+    coef: FloatArray
+    intercept: FloatArray
+    closed: BoolArray
+
+
+def unwrap(model: Any, decide: Decision) -> Final:
+    """Take pipelines, threshold wrappers, calibration and searches off a model."""
+    steps: list[Any] = []
+    favourable, threshold = decide.favourable, decide.threshold
+    while True:
+        kind = type(model).__name__
+        if kind == "Pipeline":
+            steps += [step for _, step in model.steps[:-1]]
+            model = model.steps[-1][1]
+        elif kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV"):
+            model = model.best_estimator_
+        elif kind in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
+            model, favourable, threshold = _thresholded(model, kind, favourable, threshold)
+        elif kind == "CalibratedClassifierCV":
+            model, threshold = _calibrated(model, favourable, threshold)
+        elif kind in ("LightGBMClassifier", "LightGBMRegressor") and hasattr(model, "booster_"):
+            return Final(model, favourable, threshold, steps)
+        else:
+            return Final(model, favourable, threshold, steps)
+
+
+def _thresholded(model: Any, kind: str, favourable: Any, threshold: float | None) -> tuple[Any, Any, float | None]:
+    if threshold is not None:
+        # predict_proba passes straight through the wrapper
+        return model.estimator_, favourable, threshold
+    own = model.best_threshold_ if kind == "TunedThresholdClassifierCV" else model.threshold
+    positive = model.classes_[1] if getattr(model, "pos_label", None) is None else model.pos_label
+    inner = model.estimator_
+    by = model.response_method if isinstance(model.response_method, str) else "auto"
+    uses_chance = by == "predict_proba" or (by == "auto" and hasattr(inner, "predict_proba"))
+    if own == "auto":
+        own = 0.5 if uses_chance else 0.0
+    chance = float(own) if uses_chance else float(expit(own))
+    if not uses_chance and type(inner).__name__ not in LOGISTIC:
+        raise NotCompiled(f"step {kind} cuts a decision function")
+    if favourable == positive:
+        return inner, favourable, chance
+    # P(positive) < cut is P(other) > 1 - cut: the next number above
+    return inner, favourable, float(np.nextafter(1.0 - chance, 1.0))
+
+
+def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[Any, float | None]:
+    """One calibrator on one model only moves the threshold; the mean of several is no function of one score."""
+    pairs = model.calibrated_classifiers_
+    if len(pairs) != 1 or len(model.classes_) != 2:
+        raise NotCompiled(f"step CalibratedClassifierCV averages {len(pairs)} calibrated models")
+    (pair,) = pairs
+    inner, (calibrator,) = pair.estimator, pair.calibrators
+    if hasattr(inner, "decision_function") and type(_last(inner)).__name__ not in LOGISTIC:
+        raise NotCompiled("step CalibratedClassifierCV is compiled over probabilities and logistic regressions only")
+    second = favourable == model.classes_[1]
+    wanted = 0.5 if threshold is None else threshold
+    by_score = hasattr(inner, "decision_function")
+
+    def reaches(p: float) -> bool:
+        calibrated = float(calibrator.predict(np.array([float(logit(p)) if by_score else p]))[0])
+        if second:
+            return calibrated > wanted if threshold is None else calibrated >= wanted
+        return 1.0 - calibrated >= wanted
+
+    low, high = 0.0, 1.0  # the smallest probability of the second class that reaches (or the largest that does)
+    if reaches(1e-12) == reaches(1.0 - 1e-12):
+        raise NotCompiled("step CalibratedClassifierCV gives one outcome throughout")
+    if reaches(1.0 - 1e-12) != second:
+        raise NotCompiled("step CalibratedClassifierCV falls where the score rises")
+    while np.nextafter(low, 1.0) < high:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if reaches(middle) == second:
+            high = middle
+        else:
+            low = middle
+    return inner, high if second else float(np.nextafter(1.0 - high, 1.0))
+
+
+def _last(model: Any) -> Any:
+    return model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
+
+
+def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> HalfSpaces | None:
+    """Half-spaces of a linear estimator; ``None`` if it is not one."""
+    kind = type(estimator).__name__
+    known = isinstance(estimator, LinearRule) or any(
+        base.__module__.startswith(LINEAR_MODULES) for base in type(estimator).__mro__
+    )
+    if not known or not hasattr(estimator, "coef_"):
+        return None
+    coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), (len(coef),))
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        return _regressor(coef, intercept, favourable, threshold, kind)
+    place = list(np.asarray(classes).tolist()).index(favourable)
+    if len(classes) == 2:
+        if threshold is None:
+            # predict gives the second class where the decision function is above 0, the first at 0 and below
+            if place == 1:
+                return HalfSpaces(coef, intercept, np.array([False]))
+            return HalfSpaces(-coef, -intercept, np.array([True]))
+        if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
+            raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
+        if not 0.0 < threshold < 1.0:
+            raise NotCompiled(f"a probability of at least {threshold:g} gives one outcome throughout")
+        sign = 1.0 if place == 1 else -1.0
+        return HalfSpaces(sign * coef, sign * intercept - float(logit(threshold)), np.array([True]))
+    if threshold is not None or len(coef) != len(classes):
+        raise NotCompiled(f"{kind} decides between {len(classes)} classes in a way that is not linear")
+    others = [c for c in range(len(classes)) if c != place]
+    return HalfSpaces(
+        coef[place] - coef[others], intercept[place] - intercept[others], np.array([c > place for c in others])
+    )
+
+
+def _regressor(
+    coef: FloatArray, intercept: FloatArray, favourable: Any, threshold: float | None, kind: str
+) -> HalfSpaces:
+    if threshold is None or len(coef) != 1:
+        raise NotCompiled(f"{kind} predicts numbers and has no threshold")
+    sign = -1.0 if favourable == "below" else 1.0
+    return HalfSpaces(sign * coef, sign * (intercept - threshold), np.array([True]))
