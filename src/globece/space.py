@@ -10,103 +10,20 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from globece.errors import (
     InvalidDataError,
     InvalidDirectionError,
     InvalidParameterError,
-    UnknownCategoryError,
     UnknownFeatureError,
     check_count,
 )
+from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
+from globece.shaping import codes_of, numbers, one_hot, shape
 from globece.tables import Table, read_table
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
-
-Kind = Literal["continuous", "categorical", "ordinal"]
-UNBOUNDED = "unbounded"
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """One feature: its place in the encoded matrix, its values, and how it may move.
-
-    Attributes
-    ----------
-    name
-        The user's name for it.
-    kind
-        ``"continuous"``, ``"categorical"`` or ``"ordinal"``.
-    start, stop
-        Its encoded columns, as in a slice.
-    categories
-        Values of a categorical or ordinal feature in encoded order; ``None`` stands for a missing category.
-    permitted
-        Categories that somebody may move *to*; one flag per category.
-    low, high
-        Range of a continuous feature, or of the positions of an ordinal one.
-    observed
-        Smallest and largest value in the data, whatever the range: the default cost is per tenth of this.
-    whole
-        Whether it moves in whole numbers.
-    sense
-        ``+1`` if it may only rise, ``-1`` if it may only fall, ``0`` if both.
-    immutable
-        Whether it may not move at all.
-    sources
-        Names of the user's columns that hold it: one, or the columns of a one-hot group.
-    """
-
-    name: str
-    kind: Kind
-    start: int
-    stop: int
-    categories: tuple[Any, ...] = ()
-    permitted: tuple[bool, ...] = ()
-    low: float = -np.inf
-    high: float = np.inf
-    observed: tuple[float, float] = (0.0, 0.0)
-    whole: bool = False
-    sense: int = 0
-    immutable: bool = False
-    sources: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Number of encoded columns."""
-        return self.stop - self.start
-
-    @property
-    def columns(self) -> slice:
-        """Its encoded columns."""
-        return slice(self.start, self.stop)
-
-    @property
-    def is_block(self) -> bool:
-        """Whether it is encoded as a block of 0/1 columns."""
-        return self.kind == "categorical"
-
-    @property
-    def can_move(self) -> bool:
-        """Whether any direction may move it.
-
-        A constant feature cannot: the data gives neither a range to move in nor a scale to price it by.
-        """
-        if self.immutable:
-            return False
-        if self.is_block:
-            return self.width > 1 and any(self.permitted)
-        return self.observed[1] > self.observed[0] and self.high > self.low
-
-    def label(self, category: Any) -> str:
-        """Text for one of its categories."""
-        return "(missing)" if category is None else str(category)
 
 
 @dataclass(frozen=True)
@@ -183,7 +100,7 @@ class FeatureSpace:
         True
         """
         table = read_table(X)
-        shaped = _shape(
+        shaped = shape(
             table,
             categorical=_names("categorical", categorical),
             ordinal=dict(ordinal or {}),
@@ -345,11 +262,11 @@ class FeatureSpace:
         Z = np.zeros((table.n_rows, self.width))
         for f in self.features:
             if f.kind == "continuous":
-                Z[:, f.start] = _numbers(table, f.sources[0], f.name)
+                Z[:, f.start] = numbers(table, f.sources[0], f.name)
             elif len(f.sources) > 1:
-                Z[:, f.columns] = _one_hot(table, f.sources, f.name)
+                Z[:, f.columns] = one_hot(table, f.sources, f.name)
             else:
-                codes = _codes(table, f)
+                codes = codes_of(table, f)
                 if f.is_block:
                     Z[np.arange(table.n_rows), f.start + codes] = 1.0
                 else:
@@ -482,158 +399,6 @@ def _permitted(feature: Feature, given: Sequence[Any]) -> dict[str, Any]:
             f"permitted[{feature.name!r}] must be a run of the order {list(feature.categories)}; got {given!r}"
         )
     return {"permitted": flags, "low": float(places[0]), "high": float(places[-1])}
-
-
-def _shape(
-    table: Table,
-    *,
-    categorical: tuple[str, ...],
-    ordinal: dict[str, Sequence[Any]],
-    groups: dict[str, tuple[str, ...]],
-    whole: tuple[str, ...] | None,
-    max_categories: int,
-) -> list[Feature]:
-    """Find the features of a table, without constraints."""
-    if table.n_rows == 0:
-        raise InvalidDataError("the frame has no rows")
-    member = {column: name for name, columns in groups.items() for column in columns}
-    for parameter, wanted in (("categorical", categorical), ("ordinal", ordinal), ("groups", member)):
-        unknown = sorted({str(n) for n in wanted if n not in table.names})
-        if unknown:
-            raise UnknownFeatureError(f"{parameter} names unknown column(s) {unknown}; there are {list(table.names)}")
-    if len(member) != sum(len(columns) for columns in groups.values()):
-        raise InvalidParameterError("groups names a column twice; each column belongs to one feature")
-    taken = sorted(name for name, columns in groups.items() if name in table.names and columns and name not in columns)
-    if taken:
-        raise InvalidParameterError(
-            f"groups names feature(s) {taken}, which are columns of their own; choose other names"
-        )
-    features: list[Feature] = []
-    done: set[str] = set()
-    start = 0
-    for column in table.names:
-        name = member.get(column, column)
-        if name in done:
-            continue
-        done.add(name)
-        if column in member and len(groups[name]) > 1:
-            feature = _group_feature(table, name, groups[name], start)
-        elif (order := ordinal.get(column, table.declared_order(column))) is not None:
-            feature = _ordinal_feature(table, column, order, start)
-        elif column in categorical or not table.is_numeric(column):
-            feature = _categorical_feature(table, column, start, max_categories)
-        else:
-            is_whole = table.is_integer(column) if whole is None else column in whole
-            feature = _continuous_feature(table, column, start, is_whole)
-        features.append(feature)
-        start = feature.stop
-    if not features:
-        raise InvalidDataError("the frame has no columns")
-    unknown = sorted(set(whole or ()) - {f.name for f in features if f.kind == "continuous"})
-    if unknown:
-        raise UnknownFeatureError(f"whole names {unknown}; the continuous features are {[f.name for f in features]}")
-    return features
-
-
-def _group_feature(table: Table, name: str, columns: tuple[str, ...], start: int) -> Feature:
-    _one_hot(table, columns, name)
-    prefix = f"{name} = "
-    categories = tuple(c.removeprefix(prefix) for c in columns)
-    return Feature(
-        name, "categorical", start, start + len(columns), categories, (True,) * len(columns), sources=columns
-    )
-
-
-def _ordinal_feature(table: Table, column: str, order: Sequence[Any], start: int) -> Feature:
-    categories = tuple(order.tolist() if isinstance(order, np.ndarray) else order)
-    if isinstance(order, str) or len(categories) < 2 or len(set(categories)) != len(categories):
-        raise InvalidParameterError(
-            f"ordinal[{column!r}] must list at least two different values from lowest to highest; got {order!r}"
-        )
-    feature = Feature(
-        column,
-        "ordinal",
-        start,
-        start + 1,
-        categories,
-        (True,) * len(categories),
-        low=0.0,
-        high=len(categories) - 1.0,
-        observed=(0.0, len(categories) - 1.0),
-        whole=True,
-        sources=(column,),
-    )
-    _codes(table, feature)
-    return feature
-
-
-def _categorical_feature(table: Table, column: str, start: int, max_categories: int) -> Feature:
-    categories = table.categories(column)
-    if len(categories) > max_categories:
-        raise InvalidDataError(
-            f"column {column!r} has {len(categories):,} categories and at most {max_categories:,} are allowed; "
-            "group the rare ones, drop the column, or raise max_categories"
-        )
-    if categories == (None,):
-        raise InvalidDataError(f"column {column!r} has no values: all {table.n_rows:,} are missing; drop it")
-    n = len(categories)
-    return Feature(column, "categorical", start, start + n, categories, (True,) * n, sources=(column,))
-
-
-def _continuous_feature(table: Table, column: str, start: int, whole: bool) -> Feature:
-    values = _numbers(table, column, column)
-    present = values[~np.isnan(values)]
-    if not present.size:
-        raise InvalidDataError(f"column {column!r} has no values: all {table.n_rows:,} are missing; drop it")
-    low, high = float(present.min()), float(present.max())
-    if whole and (np.rint(present) != present).any():
-        raise InvalidDataError(f"whole names {column!r}, which holds fractions such as {present[present % 1 != 0][0]}")
-    return Feature(
-        column,
-        "continuous",
-        start,
-        start + 1,
-        low=low,
-        high=high,
-        observed=(low, high),
-        whole=whole,
-        sources=(column,),
-    )
-
-
-def _numbers(table: Table, column: str, feature: str) -> FloatArray:
-    values = table.numbers(column)
-    infinite = int(np.isinf(values).sum())
-    if infinite:
-        raise InvalidDataError(
-            f"feature {feature!r} has {infinite:,} infinite value(s), first in row {int(np.isinf(values).argmax())}; "
-            "numbers must be finite or missing"
-        )
-    return values
-
-
-def _one_hot(table: Table, columns: Sequence[str], feature: str) -> FloatArray:
-    block = np.column_stack([table.numbers(c) for c in columns])
-    bad = ~(((block == 0) | (block == 1)).all(axis=1) & (block.sum(axis=1) == 1))
-    if bad.any():
-        row = int(bad.argmax())
-        raise InvalidDataError(
-            f"group {feature!r} must hold exactly one 1 in each row, and 0 elsewhere; "
-            f"{int(bad.sum()):,} row(s) do not, first row {row}: {block[row].tolist()}"
-        )
-    return block
-
-
-def _codes(table: Table, feature: Feature) -> IntArray:
-    codes, unknown = table.codes(feature.sources[0], feature.categories)
-    if feature.is_block and (codes == -1).any():  # an ordinal value may be missing; it then stays missing
-        unknown.append("(missing)")
-    if unknown:
-        raise UnknownCategoryError(
-            f"feature {feature.name!r} has unknown category(ies) {sorted(map(str, unknown))[:10]}; "
-            f"known are {[feature.label(c) for c in feature.categories][:50]}"
-        )
-    return codes
 
 
 __all__ = ["UNBOUNDED", "BoolArray", "Feature", "FeatureSpace", "FloatArray", "IntArray", "Kind"]

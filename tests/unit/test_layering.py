@@ -18,6 +18,8 @@ PACKAGE = Path(globece.__file__).parent
 ORDER = [
     ["errors", "progress", "version"],
     ["tables"],
+    ["features"],
+    ["shaping"],
     ["space"],
     ["costs"],
     ["rays"],

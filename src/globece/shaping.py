@@ -1,0 +1,167 @@
+"""From the user's columns to features: what each column is, and the checks that it can be explained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from globece.errors import InvalidDataError, InvalidParameterError, UnknownCategoryError, UnknownFeatureError
+from globece.features import Feature, FloatArray, IntArray
+from globece.tables import Table
+
+
+def shape(
+    table: Table,
+    *,
+    categorical: tuple[str, ...],
+    ordinal: dict[str, Sequence[Any]],
+    groups: dict[str, tuple[str, ...]],
+    whole: tuple[str, ...] | None,
+    max_categories: int,
+) -> list[Feature]:
+    """Find the features of a table, without constraints."""
+    if table.n_rows == 0:
+        raise InvalidDataError("the frame has no rows")
+    member = {column: name for name, columns in groups.items() for column in columns}
+    for parameter, wanted in (("categorical", categorical), ("ordinal", ordinal), ("groups", member)):
+        unknown = sorted({str(n) for n in wanted if n not in table.names})
+        if unknown:
+            raise UnknownFeatureError(f"{parameter} names unknown column(s) {unknown}; there are {list(table.names)}")
+    if len(member) != sum(len(columns) for columns in groups.values()):
+        raise InvalidParameterError("groups names a column twice; each column belongs to one feature")
+    taken = sorted(name for name, columns in groups.items() if name in table.names and columns and name not in columns)
+    if taken:
+        raise InvalidParameterError(
+            f"groups names feature(s) {taken}, which are columns of their own; choose other names"
+        )
+    features: list[Feature] = []
+    done: set[str] = set()
+    start = 0
+    for column in table.names:
+        name = member.get(column, column)
+        if name in done:
+            continue
+        done.add(name)
+        if column in member and len(groups[name]) > 1:
+            feature = _group_feature(table, name, groups[name], start)
+        elif (order := ordinal.get(column, table.declared_order(column))) is not None:
+            feature = _ordinal_feature(table, column, order, start)
+        elif column in categorical or not table.is_numeric(column):
+            feature = _categorical_feature(table, column, start, max_categories)
+        else:
+            is_whole = table.is_integer(column) if whole is None else column in whole
+            feature = _continuous_feature(table, column, start, is_whole)
+        features.append(feature)
+        start = feature.stop
+    if not features:
+        raise InvalidDataError("the frame has no columns")
+    unknown = sorted(set(whole or ()) - {f.name for f in features if f.kind == "continuous"})
+    if unknown:
+        raise UnknownFeatureError(f"whole names {unknown}; the continuous features are {[f.name for f in features]}")
+    return features
+
+
+def _group_feature(table: Table, name: str, columns: tuple[str, ...], start: int) -> Feature:
+    one_hot(table, columns, name)
+    prefix = f"{name} = "
+    categories = tuple(c.removeprefix(prefix) for c in columns)
+    return Feature(
+        name, "categorical", start, start + len(columns), categories, (True,) * len(columns), sources=columns
+    )
+
+
+def _ordinal_feature(table: Table, column: str, order: Sequence[Any], start: int) -> Feature:
+    categories = tuple(order.tolist() if isinstance(order, np.ndarray) else order)
+    if isinstance(order, str) or len(categories) < 2 or len(set(categories)) != len(categories):
+        raise InvalidParameterError(
+            f"ordinal[{column!r}] must list at least two different values from lowest to highest; got {order!r}"
+        )
+    feature = Feature(
+        column,
+        "ordinal",
+        start,
+        start + 1,
+        categories,
+        (True,) * len(categories),
+        low=0.0,
+        high=len(categories) - 1.0,
+        observed=(0.0, len(categories) - 1.0),
+        whole=True,
+        sources=(column,),
+    )
+    codes_of(table, feature)
+    return feature
+
+
+def _categorical_feature(table: Table, column: str, start: int, max_categories: int) -> Feature:
+    categories = table.categories(column)
+    if len(categories) > max_categories:
+        raise InvalidDataError(
+            f"column {column!r} has {len(categories):,} categories and at most {max_categories:,} are allowed; "
+            "group the rare ones, drop the column, or raise max_categories"
+        )
+    if categories == (None,):
+        raise InvalidDataError(f"column {column!r} has no values: all {table.n_rows:,} are missing; drop it")
+    n = len(categories)
+    return Feature(column, "categorical", start, start + n, categories, (True,) * n, sources=(column,))
+
+
+def _continuous_feature(table: Table, column: str, start: int, whole: bool) -> Feature:
+    values = numbers(table, column, column)
+    present = values[~np.isnan(values)]
+    if not present.size:
+        raise InvalidDataError(f"column {column!r} has no values: all {table.n_rows:,} are missing; drop it")
+    low, high = float(present.min()), float(present.max())
+    if whole and (np.rint(present) != present).any():
+        raise InvalidDataError(f"whole names {column!r}, which holds fractions such as {present[present % 1 != 0][0]}")
+    return Feature(
+        column,
+        "continuous",
+        start,
+        start + 1,
+        low=low,
+        high=high,
+        observed=(low, high),
+        whole=whole,
+        sources=(column,),
+    )
+
+
+def numbers(table: Table, column: str, feature: str) -> FloatArray:
+    """A column's numbers, finite or missing."""
+    values = table.numbers(column)
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise InvalidDataError(
+            f"feature {feature!r} has {infinite:,} infinite value(s), first in row {int(np.isinf(values).argmax())}; "
+            "numbers must be finite or missing"
+        )
+    return values
+
+
+def one_hot(table: Table, columns: Sequence[str], feature: str) -> FloatArray:
+    """A group's columns, with exactly one 1 in each row."""
+    block = np.column_stack([table.numbers(c) for c in columns])
+    bad = ~(((block == 0) | (block == 1)).all(axis=1) & (block.sum(axis=1) == 1))
+    if bad.any():
+        row = int(bad.argmax())
+        raise InvalidDataError(
+            f"group {feature!r} must hold exactly one 1 in each row, and 0 elsewhere; "
+            f"{int(bad.sum()):,} row(s) do not, first row {row}: {block[row].tolist()}"
+        )
+    return block
+
+
+def codes_of(table: Table, feature: Feature) -> IntArray:
+    """Positions of a column's categories, all of them known."""
+    codes, unknown = table.codes(feature.sources[0], feature.categories)
+    if feature.is_block and (codes == -1).any():  # an ordinal value may be missing; it then stays missing
+        unknown.append("(missing)")
+    if unknown:
+        raise UnknownCategoryError(
+            f"feature {feature.name!r} has unknown category(ies) {sorted(map(str, unknown))[:10]}; "
+            f"known are {[feature.label(c) for c in feature.categories][:50]}"
+        )
+    return codes
