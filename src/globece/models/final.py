@@ -178,8 +178,10 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
             return HalfSpaces(-coef, -intercept, np.array([True]))
         if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
             raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
-        if not 0.0 < threshold < 1.0:
-            raise NotCompiled(f"a probability of at least {threshold:g} gives one outcome throughout")
+        if threshold <= 0.0:  # everybody reaches it
+            return HalfSpaces(np.zeros_like(coef), np.ones(1), np.array([True]))
+        if threshold >= 1.0:
+            raise NotCompiled(f"a probability of {threshold:g} is only reached by rounding")
         sign = 1.0 if place == 1 else -1.0
         return HalfSpaces(sign * coef, sign * intercept - float(logit(threshold)), np.array([True]))
     if threshold is not None or len(coef) != len(classes):
