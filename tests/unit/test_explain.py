@@ -293,13 +293,18 @@ def test_a_zero_time_limit_still_answers() -> None:
 
 def test_ctrl_c_returns_the_best_so_far() -> None:
     seen = threading.Event()
+    # a process started in the background may ignore the signal: take it as a terminal's would
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def report(progress: object) -> None:
         if not seen.is_set():
             seen.set()
             signal.raise_signal(signal.SIGINT)
 
-    ex = explain(approve_matrix, X, space=matrix_space(), rng=0, settings=Settings(samples=500), progress=report)
+    try:
+        ex = explain(approve_matrix, X, space=matrix_space(), rng=0, settings=Settings(samples=500), progress=report)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert seen.is_set()
     assert not ex.provenance.complete
     assert any("interrupted" in note for note in ex.provenance.notes)

@@ -119,6 +119,8 @@ def as_model(
     box = BlackBox(decide, space, grid, batch_rows, tried)
     if not compile or scalars is not None or not hasattr(model, "predict"):
         return box
+    if decide.classes is None and decide.threshold is None:
+        return box  # numbers without a threshold: the first answer will say what is missing
     try:
         core = compile_model(model, space, decide)
         _check(core, box, rows)

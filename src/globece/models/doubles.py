@@ -26,8 +26,9 @@ def last_alike(answer: Callable[[FloatArray], BoolArray], low: FloatArray, high:
 
     Examples
     --------
-    >>> last_alike(lambda z: z.astype(np.float32) < 0.1, np.array([0.0]), np.array([1.0]))
-    array([0.09999999...])
+    >>> (z,) = last_alike(lambda z: z.astype(np.float32) < 0.1, np.array([0.0]), np.array([1.0]))
+    >>> [bool(np.float32(v) < 0.1) for v in (z, np.nextafter(z, 1.0))]
+    [True, False]
     """
     first, last = _rank(low), _rank(high)
     at_low = answer(low)

@@ -91,8 +91,8 @@ def unwrap(model: Any, decide: Decision) -> Final:
             model, favourable, threshold = _thresholded(model, kind, favourable, threshold)
         elif kind == "CalibratedClassifierCV":
             model, threshold = _calibrated(model, favourable, threshold)
-        elif kind in ("LightGBMClassifier", "LightGBMRegressor") and hasattr(model, "booster_"):
-            return Final(model, favourable, threshold, steps)
+        elif kind == "LightGBMRegressor" and hasattr(model, "booster_"):  # read from a file: io.model_files
+            return Final(model.booster_, favourable, threshold, steps)
         else:
             return Final(model, favourable, threshold, steps)
 
