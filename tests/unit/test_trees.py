@@ -32,7 +32,7 @@ from globece.errors import InvalidParameterError, ModelError
 from globece.models.base import Model
 from globece.models.decision import decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate, identity
-from globece.models.tree_plain import every_event, plain_favourable, plain_first_flip
+from globece.models.tree_plain import every_event, plain_favourable, plain_first_flip, plain_sums
 from globece.models.trees import TreeEnsemble, native_categories, supports
 from globece.space import FeatureSpace
 
@@ -72,10 +72,10 @@ def labels(X: FloatArray, n_classes: int = 2, seed: int = 1) -> NDArray[np.int64
     return np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, n_classes + 1)[1:-1]))
 
 
-def mixed_frame(n: int = 400, seed: int = 3) -> pd.DataFrame:
+def mixed_frame(n: int = 400, seed: int = 3, missing: bool = False) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     size = pd.Categorical(rng.choice(["small", "medium", "large"], n), ["small", "medium", "large"], ordered=True)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "income": rng.normal(30, 8, n),
             "purpose": pd.Categorical(rng.choice(list("uvwxyz"), n, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.1])),
@@ -84,6 +84,10 @@ def mixed_frame(n: int = 400, seed: int = 3) -> pd.DataFrame:
             "town": pd.Categorical(rng.choice(["east", "north", "west"], n)),
         }
     )
+    if missing:  # a missing category is a category; a missing number or position stays missing
+        for column in ("income", "purpose", "size"):
+            frame.loc[rng.random(n) < 0.15, column] = None
+    return frame
 
 
 def frame_labels(X: pd.DataFrame, seed: int = 4) -> NDArray[np.int64]:
@@ -213,6 +217,21 @@ def early_stopped() -> Case:
     return Case(estimator, X, space, identity(space.width))
 
 
+def lightgbm_early_stopped() -> Case:
+    X, more = encoded_rows(), encoded_rows(seed=9)
+    space = FeatureSpace.from_matrix(X, columns=COLUMNS, groups=GROUPS, whole=["whole"])
+    rows = lightgbm.Dataset(X, labels(X))
+    booster = lightgbm.train(
+        {"objective": "binary", "verbose": -1, "learning_rate": 0.3, "num_threads": 1},
+        rows,
+        300,
+        valid_sets=[lightgbm.Dataset(more, labels(more), reference=rows)],
+        callbacks=[lightgbm.early_stopping(3, verbose=False)],
+    )
+    assert booster.best_iteration < 300
+    return Case(booster, X, space, identity(space.width), "above", 0.5)
+
+
 def bare_xgboost() -> Case:
     case = matrix_case(xgb(), threshold=0.6)
     booster = case.estimator.get_booster()
@@ -251,6 +270,7 @@ MATRIX_CASES: dict[str, Callable[[], Case]] = {
     "lightgbm, threshold": lambda: matrix_case(lgbm(), favourable=0, threshold=0.6),
     "lightgbm, missing": lambda: matrix_case(lgbm(), missing=True),
     "lightgbm, zero is missing": lambda: matrix_case(lgbm(zero_as_missing=True)),
+    "lightgbm, early stopping": lightgbm_early_stopped,
     "lightgbm, dart": lambda: matrix_case(lgbm(boosting_type="dart")),
     "lightgbm, forest": lambda: matrix_case(lgbm(boosting_type="rf", subsample=0.6, subsample_freq=1)),
     "lightgbm, three classes": lambda: matrix_case(lgbm(), 3, favourable=1),
@@ -309,18 +329,18 @@ MATRIX_CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def frame_case(estimator: Any, **constraints: Any) -> Case:
+def frame_case(estimator: Any, missing: bool = False, **constraints: Any) -> Case:
     """A frame whose categories the estimator splits by itself."""
-    X = mixed_frame()
+    X = mixed_frame(missing=missing)
     space = FeatureSpace.from_frame(X, **constraints)
     estimator.fit(X, frame_labels(X))
     places = native_categories(estimator, [1, 3, 4])
     inputs: list[Input] = []
     for j, f in enumerate(space.features):
+        order = np.array([np.nan if c is None else places[j].index(c) for c in f.categories], dtype=float)
         if f.is_block:
-            inputs.append(Lookup(f.start, np.array([places[j].index(c) for c in f.categories], dtype=float)))
+            inputs.append(Lookup(f.start, order))
         elif f.kind == "ordinal":
-            order = np.array([places[j].index(c) for c in f.categories], dtype=float)
             inputs.append(Steps(f.start, np.arange(len(order) - 1.0), order))
         else:
             inputs.append(Number(f.start))
@@ -332,6 +352,11 @@ FRAME_CASES: dict[str, Callable[[], Case]] = {
     "xgboost, sets of categories": lambda: frame_case(xgb(enable_categorical=True, max_cat_to_onehot=1)),
     "lightgbm, categories": lambda: frame_case(lgbm(min_data_per_group=5, cat_smooth=1)),
     "hist gradient boosting, categories": lambda: frame_case(HistGradientBoostingClassifier(max_iter=20)),
+    "xgboost, missing categories": lambda: frame_case(xgb(enable_categorical=True, max_cat_to_onehot=3), missing=True),
+    "lightgbm, missing categories": lambda: frame_case(lgbm(min_data_per_group=5, cat_smooth=1), missing=True),
+    "hist gradient boosting, missing categories": lambda: frame_case(
+        HistGradientBoostingClassifier(max_iter=20), missing=True
+    ),
     "xgboost, constrained": lambda: frame_case(
         xgb(enable_categorical=True),
         immutable=["town"],
@@ -404,6 +429,44 @@ def test_first_flip_is_the_first(case: Case) -> None:
 
 def test_kernel_is_its_twin(case: Case) -> None:
     check_twin(case)
+
+
+def catboost_model(kind: str = "Classifier", **params: Any) -> Any:
+    import catboost
+
+    settings = {"iterations": 15, "depth": 4, "verbose": 0, "allow_writing_files": False, "random_seed": 0, **params}
+    return getattr(catboost, f"CatBoost{kind}")(**settings)
+
+
+def catboost_regression() -> Case:
+    estimator = catboost_model("Regressor")  # it has a list of classes, with none in it
+    return matrix_case(estimator, 0, favourable="above", threshold=3.0, ask=lambda rows: estimator.predict(rows))
+
+
+CATBOOST_CASES: dict[str, Callable[[], Case]] = {
+    "two classes": lambda: matrix_case(catboost_model()),
+    "threshold": lambda: matrix_case(catboost_model(), favourable=0, threshold=0.6),
+    "missing": lambda: matrix_case(catboost_model(nan_mode="Max"), missing=True),
+    "three classes": lambda: matrix_case(catboost_model(), 3, favourable=1),
+    "regression": lambda: catboost_regression(),
+}
+
+
+@pytest.mark.parametrize("name", CATBOOST_CASES)
+def test_catboost(name: str) -> None:
+    case = CATBOOST_CASES[name]()
+    check_predictions(case)
+    check_rays(case)
+    check_twin(case)
+
+
+def test_catboost_with_its_own_categories() -> None:
+    X = encoded_rows()
+    frame = pd.DataFrame(X, columns=COLUMNS).astype({"whole": int})
+    estimator = catboost_model(cat_features=[2]).fit(frame, labels(X))
+    space = FeatureSpace.from_matrix(X, columns=COLUMNS, groups=GROUPS)
+    with pytest.raises(ModelError, match="categorical_features"):
+        TreeEnsemble.from_model(estimator, space, identity(10), favourable=1)
 
 
 # -- further -------------------------------------------------------------------------------------------------------
@@ -493,10 +556,43 @@ def test_survives_pickling(boosted: Case) -> None:
     np.testing.assert_array_equal(again.margin(boosted.Z), boosted.model.margin(boosted.Z))
 
 
-def test_xgboost_margins_to_the_last_bit() -> None:
-    case = MATRIX_CASES["xgboost, base score"]()
-    own = case.estimator.predict(case.X, output_margin=True).astype(np.float64)
-    np.testing.assert_array_equal(case.model.margin(case.Z) + case.model.verdict.cut, own)
+def own_sums(case: Case) -> FloatArray:
+    """The estimator's own sums."""
+    name, estimator = type(case.estimator).__name__, case.estimator
+    if name.startswith("XGB"):
+        raw = estimator.predict(case.X, output_margin=True)
+    elif name.startswith("LGBM"):
+        raw = estimator.predict(case.X, raw_score=True)
+    elif name.startswith("Hist"):
+        raw = estimator._raw_predict(case.X)
+    else:
+        raw = estimator.decision_function(case.X)
+    return np.asarray(raw, dtype=np.float64).reshape(len(case.Z), -1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "xgboost",
+        "xgboost, dart",
+        "xgboost, base score",
+        "xgboost, early stopping",
+        "xgboost, boosted forest",
+        "xgboost, three classes",
+        "xgboost, hinge",
+        "lightgbm",
+        "lightgbm, dart",
+        "lightgbm, three classes",
+        "gradient boosting",
+        "gradient boosting, three classes",
+        "hist gradient boosting, missing",
+        "hist gradient boosting, three classes",
+    ],
+)
+def test_sums_to_the_last_bit(name: str) -> None:
+    case = MATRIX_CASES[name]()
+    model = case.model
+    np.testing.assert_array_equal(plain_sums(model.trees, model.verdict, case.space, case.Z), own_sums(case))
 
 
 @pytest.mark.parametrize(

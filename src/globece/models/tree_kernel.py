@@ -13,14 +13,13 @@ falls, with its own order and precision, the leaves are added again just as the 
 from __future__ import annotations
 
 import math
-import threading
 from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
+from globece.models.parallel import over_rows
 from globece.models.tree_verdict import Verdict, decide, lead
 from globece.space import FloatArray
 
@@ -32,8 +31,7 @@ CHUNK = 32  # rows that are settled together, tree by tree
 N_BUCKETS = 64
 SMALLEST_DOUBLE, LARGEST_DOUBLE = 5e-324, float(np.finfo(np.float64).max)
 ROUNDING = 4e-15  # more than the roundings that travelling and its inverse take, relative to the numbers in it
-# numba's simplest threading layer must not be entered twice at a time
-_ONE_AT_A_TIME = threading.Lock()
+FEW_RAYS = 1024  # not worth another thread
 
 
 class Trees(NamedTuple):
@@ -228,13 +226,15 @@ def _add_up(trees: Trees, verdict: Verdict, leaves: Int32Array, sums: FloatArray
 def _judge_rows(
     trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray, first: int, last: int, out: FloatArray
 ) -> None:
+    """How far rows are on the favourable side."""
     sums = np.empty(len(verdict.start))
-    _, leaves = _settle(trees, ground, Z, first, last)
-    for row in range(last - first):
-        _add_up(trees, verdict, leaves[row], sums, True)
-        ahead = lead(verdict, sums)
-        # rounding may give a tie to either side; the decision has the last word
-        out[first + row] = max(ahead, 0.0) if decide(verdict, sums) else min(ahead, -5e-324)
+    for begin in range(first, last, CHUNK):
+        _, leaves = _settle(trees, ground, Z, begin, min(last, begin + CHUNK))
+        for row in range(len(leaves)):
+            _add_up(trees, verdict, leaves[row], sums, True)
+            ahead = lead(verdict, sums)
+            # rounding may give a tie to either side; the decision has the last word
+            out[begin + row] = max(ahead, 0.0) if decide(verdict, sums) else min(ahead, -SMALLEST_DOUBLE)
 
 
 # -- rays ----------------------------------------------------------------------------------------------------------
@@ -388,7 +388,6 @@ def _follow_rays(
     """First favourable scalar of some rows along every direction."""
     width, n_trees, n_slots = Z.shape[1], len(trees.roots), Z.shape[1] + len(ground.block_start)
     threshold, slots, children, end = trees.threshold, trees.slot, trees.child, trees.end
-    values, leaves = _settle(trees, ground, Z, first, last)
     # A split waits at most once: nobody comes back to a path that was left, unless odd predicates let them.
     most = len(threshold) // 2 + 1
     any_odd = len(trees.odd_slot) > 0
@@ -430,7 +429,13 @@ def _follow_rays(
         if routes.watched[slot]:
             bits |= np.uint64(1) << np.uint64(slot & 63)
 
-    for row in range(last - first):
+    begin = first - CHUNK
+    values, leaves = _settle(trees, ground, Z, first, first)
+    for at in range(first, last):
+        if at >= begin + CHUNK:
+            begin = at
+            values, leaves = _settle(trees, ground, Z, begin, min(last, begin + CHUNK))
+        row = at - begin
         x = values[row]
         total_at_start = verdict.origin
         for tree in range(n_trees):
@@ -439,8 +444,8 @@ def _follow_rays(
             _add_up(trees, verdict, leaves[row], at_start, False)
         _find_splits(trees, routes.watched, bits, leaves[row], splits)
         for d in range(len(limit)):
-            furthest = min(limit[d, first + row], LARGEST_DOUBLE)
-            out[d, first + row] = np.inf
+            furthest = min(limit[d, at], LARGEST_DOUBLE)
+            out[d, at] = np.inf
             if not furthest > 0.0:
                 continue
             n_moving = _set_out(ground, routes, d, x, furthest, on)
@@ -473,7 +478,7 @@ def _follow_rays(
                     _add_up(trees, verdict, now, sums, True)
                     favourable = decide(verdict, sums)
                 if favourable and k > 0.0:
-                    out[d, first + row] = k
+                    out[d, at] = k
                     break
 
                 # What comes next: fresh splits go on the heap or into buckets, and buckets open up to the heap's first.
@@ -521,7 +526,7 @@ def _follow_rays(
                     if n_fresh == 0:
                         break
                 if favourable and (n_events == 0 or event_k[0] > SMALLEST_DOUBLE):
-                    out[d, first + row] = SMALLEST_DOUBLE
+                    out[d, at] = SMALLEST_DOUBLE
                     break
                 if n_events == 0:
                     break
@@ -589,34 +594,13 @@ def _follow_rays(
                     waiting[events.later_node[item]] = False
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def _judge_in_parallel(
-    trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray, chunk: int, out: FloatArray
-) -> None:
-    for part in prange((len(Z) + chunk - 1) // chunk):
-        _judge_rows(trees, verdict, ground, Z, part * chunk, min(len(Z), (part + 1) * chunk), out)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def _follow_in_parallel(
-    trees: Trees,
-    verdict: Verdict,
-    ground: Ground,
-    routes: Routes,
-    Z: FloatArray,
-    limit: FloatArray,
-    chunk: int,
-    out: FloatArray,
-) -> None:
-    for part in prange((len(Z) + chunk - 1) // chunk):
-        _follow_rays(trees, verdict, ground, routes, Z, limit, part * chunk, min(len(Z), (part + 1) * chunk), out)
+# -- from outside --------------------------------------------------------------------------------------------------
 
 
 def leads(trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray) -> FloatArray:
     """How far each row is on the favourable side; negative where it is not favourable."""
     out = np.empty(len(Z))
-    with _ONE_AT_A_TIME:
-        _judge_in_parallel(trees, verdict, ground, Z, CHUNK, out)
+    over_rows(len(Z), lambda first, last: _judge_rows(trees, verdict, ground, Z, first, last, out))
     return out
 
 
@@ -625,7 +609,9 @@ def follow(
 ) -> FloatArray:
     """Smallest favourable scalar of each row along each direction; ``inf`` where there is none up to the limit."""
     out = np.empty(limit.shape)
-    chunk = max(1, min(CHUNK, len(Z) // (4 * numba.get_num_threads())))
-    with _ONE_AT_A_TIME:
-        _follow_in_parallel(trees, verdict, ground, routes, Z, limit, chunk, out)
+
+    def work(first: int, last: int) -> None:
+        _follow_rays(trees, verdict, ground, routes, Z, limit, first, last, out)
+
+    over_rows(len(Z), work, few=max(CHUNK, FEW_RAYS // max(1, len(limit))))
     return out

@@ -42,8 +42,8 @@ def plain_leaves(trees: Trees, space: FeatureSpace, Z: FloatArray) -> IntArray:
     return leaves
 
 
-def plain_favourable(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray) -> BoolArray:
-    """Whether each row gets the favourable outcome."""
+def plain_sums(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray) -> FloatArray:
+    """Sums of the leaves' outputs, added up as the estimator does."""
     leaves = plain_leaves(trees, space, Z)
     kind = np.float32 if verdict.single else np.float64
     sums = np.tile(verdict.start.astype(kind), (len(Z), 1))
@@ -53,7 +53,12 @@ def plain_favourable(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: Flo
             sums += added
         else:
             sums[:, output] += added[:, 0]
-    return plain_decide(verdict, sums.astype(np.float64))
+    return sums.astype(np.float64)
+
+
+def plain_favourable(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+    """Whether each row gets the favourable outcome."""
+    return plain_decide(verdict, plain_sums(trees, verdict, space, Z))
 
 
 def plain_first_flip(

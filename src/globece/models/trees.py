@@ -21,8 +21,9 @@ from globece.models import tree_kernel as kernel
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
 from globece.models.tree_compile import compile_trees
-from globece.models.tree_import import Reading, native_categories, read, supports
+from globece.models.tree_import import native_categories, read, supports
 from globece.models.tree_kernel import Ground, Routes, Trees
+from globece.models.tree_reading import Reading
 from globece.models.tree_verdict import CHANCE_DOUBLE, CHANCE_SINGLE, LARGEST, REACHES, Verdict
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -219,7 +220,8 @@ def _judgement(
     reading: Reading, favourable: Any, threshold: float | None, name: str
 ) -> tuple[Verdict, FloatArray, IntArray]:
     """How sums decide, the leaves' outputs that are summed for that, and the output that each tree adds to."""
-    outputs, output, start = reading.table.outputs, reading.output, reading.start
+    outputs, output = reading.table.outputs, reading.output
+    start = reading.start.astype(np.float32 if reading.single else np.float64).astype(np.float64)
     accept = _acceptance(reading, favourable, threshold, name)
     place = 0 if reading.classes is None else reading.classes.index(favourable)
     if accept is not None:

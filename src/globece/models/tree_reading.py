@@ -1,0 +1,106 @@
+"""What a reader gives: trees in one table, and what their library makes of the sums of their leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.errors import ModelError
+from globece.models.tree_compile import Category, Sight, TreeTable
+from globece.models.tree_verdict import LARGEST
+from globece.space import FloatArray, IntArray
+
+Function = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An ensemble, and what its library makes of the sums of its leaves.
+
+    Attributes
+    ----------
+    table
+        The trees.
+    output
+        For each tree the output that it adds to; -1 if its leaves hold them all.
+    start
+        What each output's sum starts from.
+    single
+        Whether the sums are float32.
+    classes
+        Labels of a classifier.
+    value
+        Of one output: the prediction, or a classifier's probability of its second class, by the sum.
+    second
+        Of one output: whether a classifier predicts its second class, by the sum.
+    rule
+        Of several outputs: how one is chosen; see :mod:`globece.models.tree_kernel`.
+    divisor
+        What the sums are divided by, where leaves hold probabilities.
+    """
+
+    table: TreeTable
+    output: IntArray
+    start: FloatArray
+    single: bool = False
+    classes: tuple[Any, ...] | None = None
+    value: Function = lambda sums: sums
+    second: Callable[[FloatArray], NDArray[np.bool_]] = lambda sums: sums > 0.0
+    rule: int = LARGEST
+    divisor: float = 1.0
+
+
+def table_of(
+    trees: Iterable[dict[str, Any]], outputs: Sequence[FloatArray], sight: Sight, categories: Sequence[Category] = ()
+) -> TreeTable:
+    """Put trees one after the other; children come as places within their tree, leaves as -1."""
+    if not outputs:
+        raise ModelError("the ensemble has no trees")
+    columns: dict[str, list[NDArray[Any]]] = {}
+    roots, nodes, leaves = [], 0, 0
+    for tree in trees:
+        n = len(tree["feature"])
+        is_leaf = tree["feature"] < 0
+        roots.append(nodes)
+        filled = {"absent": np.zeros(n, bool), "category": np.full(n, -1), **tree}
+        filled["left"] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, filled["left"] + nodes)
+        filled["right"] = np.where(is_leaf, -1, filled["right"] + nodes)
+        for name, column in filled.items():
+            columns.setdefault(name, []).append(column)
+        nodes, leaves = nodes + n, leaves + int(is_leaf.sum())
+    flat = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return TreeTable(
+        flat["feature"].astype(np.int64),
+        flat["edge"].astype(np.float64),
+        flat["missing_left"].astype(bool),
+        flat["absent"].astype(bool),
+        flat["category"].astype(np.int64),
+        flat["left"].astype(np.int64),
+        flat["right"].astype(np.int64),
+        np.array(roots, dtype=np.int64),
+        np.concatenate(outputs).astype(np.float64),
+        sight,
+        tuple(categories),
+    )
+
+
+def labels_of(estimator: Any, n_outputs: int = 1) -> tuple[Any, ...] | None:
+    """Classes; those of a bare booster with several outputs are their places."""
+    labels = getattr(estimator, "classes_", None)
+    if labels is not None and len(labels):
+        return tuple(np.asarray(labels).tolist())
+    return tuple(range(n_outputs)) if n_outputs > 1 else None
+
+
+def whole(categories: NDArray[Any]) -> bool:
+    """Whether categories are whole numbers that a split can name as they are."""
+    return all(isinstance(c, int | float) and c >= 0 and c == int(c) for c in present(categories))
+
+
+def present(categories: NDArray[Any]) -> tuple[Any, ...]:
+    """Categories without a missing one."""
+    return tuple(c for c in np.asarray(categories).tolist() if c is not None and c == c)
