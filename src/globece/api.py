@@ -128,7 +128,7 @@ def _explained(
     assert isinstance(box, (BlackBox, Compiled))
     directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
     if not favourable.all():
-        affected = replace(problem, inputs=problem.inputs[~favourable])
+        affected = replace(problem, inputs=problem.inputs[~favourable], favourable_rows=problem.inputs[favourable])
         found = find_directions(affected, generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
     provenance = Provenance(

@@ -1,1 +1,26 @@
 """Who proposes directions: small generators behind one protocol."""
+
+from globece.directions.closed_form import ClosedForm
+from globece.directions.fixed import FixedDirections
+from globece.directions.importance import ImportanceSampling
+from globece.directions.itemsets import ItemsetSampling
+from globece.directions.local import FromLocal, LocalMethod, nearest_favourable
+from globece.directions.means import MeanDifference
+from globece.directions.mixed import Mixed
+from globece.directions.protocol import DirectionGenerator, Problem
+from globece.directions.sampling import UniformSampling
+
+__all__ = [
+    "ClosedForm",
+    "DirectionGenerator",
+    "FixedDirections",
+    "FromLocal",
+    "ImportanceSampling",
+    "ItemsetSampling",
+    "LocalMethod",
+    "MeanDifference",
+    "Mixed",
+    "Problem",
+    "UniformSampling",
+    "nearest_favourable",
+]

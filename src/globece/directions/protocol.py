@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from globece.costs import CostModel
+from globece.errors import InvalidDirectionError
 from globece.models.base import Model
 from globece.space import FeatureSpace, FloatArray
 
@@ -28,6 +29,8 @@ class Problem:
         The most that recourse may cost.
     max_scalar
         Largest scalar allowed, where the user sets one beside the budget (the paper: 5).
+    favourable_rows
+        The rows that have the favourable outcome already, encoded, where they are at hand: some generators aim at them.
     """
 
     model: Model
@@ -35,6 +38,7 @@ class Problem:
     cost: CostModel
     budget: float
     max_scalar: float | None = None
+    favourable_rows: FloatArray | None = None
 
     @property
     def space(self) -> FeatureSpace:
@@ -49,3 +53,33 @@ class DirectionGenerator(Protocol):
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Return at most ``n`` directions, one a row, that break no constraint of the space."""
         ...
+
+
+def proposed(generator: DirectionGenerator, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    """Ask a generator for directions and check them; an error names the generator.
+
+    Parameters
+    ----------
+    generator
+        Who proposes.
+    problem, n, rng
+        As for :meth:`DirectionGenerator.propose`.
+
+    Raises
+    ------
+    InvalidDirectionError
+        If there are more than ``n``, or one is not finite, moves nobody or breaks a constraint.
+    """
+    name = type(generator).__name__
+    given = generator.propose(problem, n, rng)
+    if np.ndim(given) == 2 and len(given) == 0:
+        return np.empty((0, problem.space.width))
+    try:
+        directions = problem.space.check_directions(given)
+    except (InvalidDirectionError, TypeError, ValueError) as error:
+        raise InvalidDirectionError(f"generator {name} proposed what is no direction here: {error}") from error
+    if len(directions) > n:
+        raise InvalidDirectionError(
+            f"generator {name} proposed {len(directions):,} directions; at most {n:,} were asked for"
+        )
+    return directions

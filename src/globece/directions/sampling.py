@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from globece.directions.constraints import movable_features
 from globece.directions.protocol import Problem
-from globece.errors import InvalidParameterError, check_count, check_number
-from globece.space import FloatArray
+from globece.errors import check_count, check_number
+from globece.space import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +41,34 @@ class UniformSampling:
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
-        space = problem.space
-        movable = space.movable
-        if not movable:
-            raise InvalidParameterError(
-                "no feature can move: each is immutable or constant; "
-                "free one, or learn the space from more rows and pass it as space="
-            )
+        movable = movable_features(problem.space)
         chosen = rng.random((n, len(movable))).argsort(axis=1)[:, : self.n_features]
-        directions = rng.random((n, space.width)) ** self.power
-        signs = rng.choice(np.array([-1.0, 1.0]), size=(n, space.width))
-        moves = np.zeros((n, space.width), dtype=bool)
-        for i, f in enumerate(movable):
-            picked = (chosen == i).any(axis=1)
-            moves[picked, f.columns] = f.permitted if f.is_block else True
-            if not f.is_block:
-                directions[:, f.start] *= f.sense or signs[:, f.start]
-        # The numbers are shares of the cost: dividing by what a unit costs turns them into the features' own units.
-        rates = np.where(problem.cost.rates > 0, problem.cost.rates, 1.0)
-        return problem.cost.normalise(np.where(moves, directions / rates, 0.0), self.cost)
+        return sampled(problem, chosen, self.power, self.cost, rng)
+
+
+def sampled(problem: Problem, chosen: IntArray, power: float, cost: float, rng: np.random.Generator) -> FloatArray:
+    """Sample a direction for each choice of features.
+
+    Parameters
+    ----------
+    problem
+        What there is to explain.
+    chosen
+        For each direction the places of its features among the movable ones; -1 for none.
+    power, cost
+        As for :class:`UniformSampling`.
+    rng
+        Where the numbers come from.
+    """
+    space, n = problem.space, len(chosen)
+    directions = rng.random((n, space.width)) ** power
+    signs = rng.choice(np.array([-1.0, 1.0]), size=(n, space.width))
+    moves = np.zeros((n, space.width), dtype=bool)
+    for i, f in enumerate(space.movable):
+        picked = (chosen == i).any(axis=1)
+        moves[picked, f.columns] = f.permitted if f.is_block else True
+        if not f.is_block:
+            directions[:, f.start] *= f.sense or signs[:, f.start]
+    # The numbers are shares of the cost: dividing by what a unit costs turns them into the features' own units.
+    rates = np.where(problem.cost.rates > 0, problem.cost.rates, 1.0)
+    return problem.cost.normalise(np.where(moves, directions / rates, 0.0), cost)

@@ -1,0 +1,72 @@
+"""Several generators at once, each with a share of the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece.directions.protocol import DirectionGenerator, Problem, proposed
+from globece.errors import InvalidParameterError, check_number
+from globece.space import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Ask several generators, each for a share of the candidates.
+
+    What one of them leaves of its share goes to those after it, so put one that never runs out last. Each draws from a
+    random stream of its own: what the others do does not change what it proposes.
+
+    Parameters
+    ----------
+    generators
+        Who proposes.
+    shares
+        How the candidates are shared out, in any unit; equally by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from globece import explain
+    >>> from globece.directions import FixedDirections, UniformSampling
+    >>> X = np.array([[1.0, 3.0], [2.0, 9.0], [3.0, 5.0], [8.0, 2.0], [9.0, 7.0]])
+    >>> both = Mixed([FixedDirections([[1.0, 0.0]]), UniformSampling()])
+    >>> explain(lambda X: (X[:, 0] >= 7).astype(int), X, generator=both, rng=0).provenance.candidates
+    1000
+    """
+
+    generators: Sequence[DirectionGenerator]
+    shares: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        members = tuple(self.generators) if isinstance(self.generators, Sequence) else ()
+        if not members or not all(isinstance(g, DirectionGenerator) for g in members):
+            raise InvalidParameterError(f"generators must list objects with a propose method; got {self.generators!r}")
+        shares = tuple(1.0 for _ in members) if self.shares is None else tuple(self.shares)
+        if len(shares) != len(members):
+            raise InvalidParameterError(f"shares must be one per generator ({len(members)}); got {len(shares)}")
+        for i, share in enumerate(shares):
+            check_number(f"shares[{i}]", share, high=1e300)
+        if not sum(shares) > 0:
+            raise InvalidParameterError(f"shares must not all be 0; got {self.shares!r}")
+        object.__setattr__(self, "generators", members)
+        object.__setattr__(self, "shares", shares)
+
+    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+        """Propose at most ``n`` directions, in the order of the generators."""
+        seeds = rng.integers(2**63, size=len(self.generators))
+        parts, left = [np.empty((0, problem.space.width))], 0
+        for generator, seed, count in zip(self.generators, seeds, self._counts(n), strict=True):
+            wanted = count + left
+            if wanted:
+                parts.append(proposed(generator, problem, wanted, np.random.default_rng(seed)))
+                left = wanted - len(parts[-1])
+        return np.vstack(parts)
+
+    def _counts(self, n: int) -> list[int]:
+        """Shares of n in whole numbers that add up to n."""
+        shares = np.asarray(self.shares, dtype=np.float64)
+        ends = np.rint(np.cumsum(shares) / shares.sum() * n).astype(int)
+        return [int(count) for count in np.diff(ends, prepend=0)]
