@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece import rays
+from globece.bundle import bundle
 from globece.directions.protocol import DirectionGenerator, Problem
 from globece.errors import InvalidParameterError, VerificationError, check_choice, check_count, check_number
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
+from globece.pricing import costs_at, horizons
 from globece.progress import Monitor
 from globece.space import BoolArray, FloatArray, IntArray
 
@@ -94,15 +96,12 @@ def scale(problem: Problem, directions: FloatArray, *, model: Model | None = Non
     Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
     """
     Z, cost = problem.inputs, problem.cost
-    limit = np.empty((len(directions), len(Z)))
-    for i, delta in enumerate(directions):
-        limit[i] = rays.horizon(cost, Z, delta, problem.budget)
+    routes = bundle(problem.space, directions)
+    limit = horizons(cost, Z, routes, problem.budget)
     if problem.max_scalar is not None:
         limit = np.minimum(limit, problem.max_scalar)
     scalar = (model or problem.model).first_flip(Z, directions, limit)
-    paid = np.empty_like(scalar)
-    for i, delta in enumerate(directions):
-        paid[i] = rays.cost_at(cost, Z, delta, scalar[i])
+    paid = costs_at(cost, Z, routes, scalar)
     beyond = paid > problem.budget * (1 + rays.BUDGET_SLACK)
     return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
 

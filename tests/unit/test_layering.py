@@ -16,13 +16,14 @@ PACKAGE = Path(globece.__file__).parent
 
 # A room may import those on the lines above its own, and on its own line only where BESIDE says so.
 ORDER = [
-    ["errors", "progress", "version"],
+    ["errors", "progress", "version", "parallel"],
     ["tables"],
     ["features"],
     ["shaping"],
     ["space"],
     ["costs"],
-    ["rays"],
+    ["rays", "bundle"],
+    ["pricing"],
     ["models"],
     ["directions"],
     ["search"],

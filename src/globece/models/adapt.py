@@ -66,9 +66,11 @@ class Compiled:
         """How far each row is on the favourable side."""
         return self.core.margin(Z)
 
-    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
-        return self.core.first_flip(Z, directions, limit)
+        return self.core.first_flip(Z, directions, limit, start)
 
 
 def as_model(

@@ -38,7 +38,9 @@ class Model(Protocol):
         """How far each row is on the favourable side; negative on the other."""
         ...
 
-    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Smallest k > 0 at which each row is favourable along each direction.
 
         Parameters
@@ -49,6 +51,8 @@ class Model(Protocol):
             One a row, ``(m, width)``.
         limit
             Largest k that matters, ``(m, n)``.
+        start
+            Smallest k that counts, ``(m, n)``; any above 0 when absent. A row that is favourable right there stays.
 
         Returns
         -------

@@ -63,7 +63,9 @@ class BlackBox:
         """+1 for a favourable row, -1 for another: decisions are all there is to see."""
         return np.where(self.favourable(Z), 1.0, -1.0)
 
-    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Smallest k found at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         out = np.empty((len(directions), len(Z)))
         tried = len(self.scalars) if self.scalars is not None else self.grid + len(self.space.blocks)
@@ -71,14 +73,21 @@ class BlackBox:
         together = max(1, most // max(len(Z), 1))
         for i in range(0, len(directions), together):
             some = slice(i, i + together)
-            for start in range(0, len(Z), most):
-                rows = slice(start, start + most)
-                out[some, rows] = self._search(Z[rows], directions[some], limit[some, rows])
+            for j in range(0, len(Z), most):
+                rows = slice(j, j + most)
+                begin = None if start is None else start[some, rows]
+                out[some, rows] = self._search(Z[rows], directions[some], limit[some, rows], begin)
         return out
 
-    def _search(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def _search(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None) -> FloatArray:
         rays_ = _Rays.of(self.space, Z, directions, limit, self.grid, self.scalars)
-        points, n_points = rays_.points, rays_.points.shape[1]
+        points = rays_.points
+        if start is not None:  # the start itself, and what lies beyond it
+            begin = np.where(start <= limit, start, np.inf).reshape(-1, 1)
+            points = np.sort(np.hstack([begin, np.where(points > begin, points, np.inf)]), axis=1)
+            points[points == 0.0] = np.inf
+            points.sort(axis=1)
+        n_points = points.shape[1]
         found = np.full(len(points), n_points)
         waiting = np.flatnonzero(np.isfinite(points).any(axis=1))
         column, width = 0, 1
@@ -99,7 +108,8 @@ class BlackBox:
         hit = np.flatnonzero(found < n_points)
         k[hit] = points[hit, found[hit]]
         if self.scalars is None:
-            before = np.where(found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], 0.0)
+            first = 0.0 if start is None else np.minimum(k[hit], start.ravel()[hit])
+            before = np.where(found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], first)
             k[hit] = self._bisect(rays_, hit, before, k[hit])
         return k.reshape(limit.shape)
 

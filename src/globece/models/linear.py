@@ -10,17 +10,19 @@ worth looking.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from globece import rays
+from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
 from globece.models.inputs import Input, Lookup, Number, Steps
-from globece.models.parallel import over_rows
-from globece.space import BoolArray, FeatureSpace, FloatArray
+from globece.parallel import over_rows
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+FEW_RAYS = 16_384  # not worth another thread
 
 
 @dataclass(frozen=True)
@@ -126,57 +128,28 @@ class LinearModel:
         M = self.margins(Z)
         return np.asarray(((M > 0) | (self.closed & (M == 0))).all(axis=1))
 
-    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         # The user's own sums may be rounded in another order: ask for as much more than 0 as that can make.
-        start = self.margins(Z) - self._rounding(Z)
-        out = np.full((len(directions), len(Z)), np.inf)
-        for i, delta in enumerate(directions):
-            plan = _Plan.of(self, delta)
-            if plan.is_straight and not np.isnan(Z[:, plan.columns]).any():
-                out[i] = self._straight(Z, start, delta, plan, limit[i])
-            else:
-                self._walk(Z, start, limit[i], plan, out[i])
+        base = self.margins(Z) - self._rounding(Z)
+        routes = bundle(self.space, directions)
+        weights = _Weights.of(self, routes)
+        out = np.empty((len(directions), len(Z)))
+        begin = np.zeros((1, 1)) if start is None else np.asarray(start)
+        walk: Any = _walk
+
+        def work(first: int, last: int) -> None:
+            walk(first, last, Z, base, self.closed, limit, begin, *routes, *weights, out)
+
+        over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(directions))))
         return out
 
     def _rounding(self, Z: FloatArray) -> FloatArray:
         """A bound on how far two ways of summing a margin lie apart: ``(n, m)``."""
         size = np.nan_to_num(np.abs(Z)) @ np.abs(self.weights).T + np.abs(self.intercepts)
         return np.asarray(16.0 * np.finfo(np.float64).eps * size)
-
-    def _walk(self, Z: FloatArray, start: FloatArray, limit: FloatArray, plan: _Plan, out: FloatArray) -> None:
-        kernel: Any = _first_flip
-        over_rows(len(Z), lambda a, b: kernel(a, b, Z, start, self.closed, limit, *plan.arrays, out))
-
-    def _straight(
-        self, Z: FloatArray, start: FloatArray, delta: FloatArray, plan: _Plan, limit: FloatArray
-    ) -> FloatArray:
-        """No ranges, no steps, no blocks: one division for each half-space."""
-        slopes = plan.weights @ plan.steps
-        low, high = np.zeros(len(Z)), np.full(len(Z), np.inf)
-        for j, slope in enumerate(slopes):
-            if slope == 0.0:
-                holds = (start[:, j] > 0) | (self.closed[j] & (start[:, j] == 0))
-                low = np.where(holds, low, np.inf)
-                continue
-            root = -start[:, j] / slope
-            if slope > 0:
-                low = np.maximum(low, root)
-            else:
-                high = np.minimum(high, root)
-        k = np.nextafter(low, np.inf)
-        k[(k > limit) | (k >= high)] = np.inf
-        # Rounding may leave a row a hair short: step on until its own margins hold.
-        waiting = np.flatnonzero(np.isfinite(k))
-        for hair in 2.0 ** np.arange(-52, -30):
-            moved = Z[waiting][:, plan.columns] + k[waiting, None] * plan.steps - Z[waiting][:, plan.columns]
-            M = start[waiting] + moved @ plan.weights.T
-            waiting = waiting[~((M > 0) | (self.closed & (M == 0))).all(axis=1)]
-            if not waiting.size:
-                break
-            k[waiting] *= 1.0 + hair
-        k[waiting] = np.inf
-        return k
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,115 +168,68 @@ class StepTable:
         return np.where(np.isnan(z), self.missing[:, None], found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """One direction, made ready for the kernel."""
+class _Weights(NamedTuple):
+    """What the moves of a bundle do to each half-space's margin."""
 
-    columns: Any  # (movers,)
-    steps: FloatArray
-    low: FloatArray
-    high: FloatArray
-    whole: BoolArray
-    weights: FloatArray  # (m, movers)
-    edges: FloatArray  # all movers' edges, one after the other
-    edge_starts: Any  # (movers + 1,)
-    jumps: FloatArray  # (m, edges) what passing an edge upwards adds
-    block_starts: Any  # (blocks,)
-    block_sizes: Any
-    targets: Any
-    bounds: FloatArray  # (blocks, most categories)
-    block_weights: FloatArray  # (m, blocks, most categories)
-    is_straight: bool = field(default=False)
+    weight: FloatArray  # (movers, m)
+    first_edge: IntArray  # of each mover
+    edge: FloatArray
+    jump: FloatArray  # (edges, m) what passing an edge upwards adds
+    gain: FloatArray  # (switches, most categories, m) what leaving a category for the target adds
 
     @classmethod
-    def of(cls, model: LinearModel, delta: FloatArray) -> _Plan:
-        space, W = model.space, model.weights
-        moving, blocks = list(rays.movers(space, delta)), list(rays.switches(space, delta))
-        columns = np.array([f.start for f, _ in moving], dtype=np.int64)
-        edges, starts, jumps = [], [0], []
-        for c in columns:
-            mine = [t for t in model.tables if t.column == c]
-            for t in mine:
-                edges.append(t.edges)
-                jumps.append(np.diff(t.added, axis=1))
-            starts.append(starts[-1] + sum(len(t.edges) for t in mine))
-        widest = max((s.feature.width for s in blocks), default=1)
-        bounds = np.full((len(blocks), widest), np.inf)
-        block_weights = np.zeros((len(W), len(blocks), widest))
-        for b, s in enumerate(blocks):
-            bounds[b, : s.feature.width] = s.bounds
-            block_weights[:, b, : s.feature.width] = W[:, s.feature.columns]
-        whole = np.array([f.whole for f, _ in moving], dtype=bool)
-        low, high = np.array([f.low for f, _ in moving]), np.array([f.high for f, _ in moving])
-        open_ended = bool(np.isinf(low).all() and np.isinf(high).all())
+    def of(cls, model: LinearModel, routes: Bundle) -> _Weights:
+        W, m, column = model.weights, len(model.weights), routes.column
+        tables: dict[int, list[StepTable]] = {}
+        for t in model.tables:
+            tables.setdefault(t.column, []).append(t)
+        mine = [tables.get(int(c), []) for c in column] if tables else [[]] * len(column)
+        category = np.minimum(np.arange(routes.bound.shape[1]), routes.size[:, None] - 1)
+        there, here = W.T[routes.start + routes.target], W.T[routes.start[:, None] + category]
         return cls(
-            columns,
-            np.array([step for _, step in moving]),
-            low,
-            high,
-            whole,
-            np.ascontiguousarray(W[:, columns]),
-            np.concatenate(edges) if edges else np.zeros(0),
-            np.array(starts, dtype=np.int64),
-            np.concatenate(jumps, axis=1) if jumps else np.zeros((len(W), 0)),
-            np.array([s.feature.start for s in blocks], dtype=np.int64),
-            np.array([s.feature.width for s in blocks], dtype=np.int64),
-            np.array([s.target for s in blocks], dtype=np.int64),
-            bounds,
-            block_weights,
-            bool(moving) and not blocks and not edges and not whole.any() and open_ended,
-        )
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return (
-            self.columns,
-            self.steps,
-            self.low,
-            self.high,
-            self.whole,
-            self.weights,
-            self.edges,
-            self.edge_starts,
-            self.jumps,
-            self.block_starts,
-            self.block_sizes,
-            self.targets,
-            self.bounds,
-            self.block_weights,
+            np.ascontiguousarray(W.T[column]),
+            np.cumsum([0, *(sum(len(t.edges) for t in some) for some in mine)]),
+            np.concatenate([np.zeros(0), *(t.edges for some in mine for t in some)]),
+            np.vstack([np.zeros((0, m)), *(np.diff(t.added, axis=1).T for some in mine for t in some)]),
+            np.ascontiguousarray(there[:, None, :] - here),
         )
 
 
 # -- the kernel -------------------------------------------------------------------------------------------------------
-# Kinds of breakpoint: a mover reaches its range's end, a mover passes an edge, a block switches.
-_END, _EDGE, _SWITCH = 0, 1, 2
+# Numba counts references to every array that one function hands to another, which would cost more than the work on a
+# row. So the walk is one long function, and what it calls takes numbers only.
+
+_END, _EDGE, _SWITCH = 0, 1, 2  # kinds of breakpoint
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _root(A, s, slack, closed, k0, k1):  # type: ignore[no-untyped-def]
-    """First k past k0 at which every A + s k + slack is positive, and the k from which one of them no longer is."""
-    low, high = k0, k1
-    for j in range(len(A)):
-        a = A[j] + slack[j]
-        if s[j] > 0.0:
-            low = max(low, -a / s[j] * (1.0 + 1e-15))
-        elif s[j] < 0.0:
-            high = min(high, -a / s[j])
-        elif not (a > 0.0 or (closed[j] and a == 0.0)):
-            low = np.inf
-    return np.nextafter(low, np.inf), np.nextafter(high, np.inf)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _narrow(low: float, high: float, a: float, s: float, closed: bool) -> tuple[float, float]:
+    """Narrow the stretch (low, high] to where a + s k is positive."""
+    if s > 0.0:
+        low = max(low, -a / s * (1.0 + 1e-15))
+    elif s < 0.0:
+        high = min(high, -a / s)
+    elif not (a > 0.0 or (closed and a == 0.0)):
+        low = np.inf
+    return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _above(k: float) -> float:
+    """Next double above a non-negative one."""
+    return np.int64(np.float64(k).view(np.int64) + 1).view(np.float64) if k < np.inf else k
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _after_steps(size: float, count: float) -> float:
     """The k beyond which `rays.travel` has taken this many whole steps, rounding included."""
     k = max(count - 0.5, 0.0) / size
-    while np.ceil(np.nextafter(k, np.inf) * size - 0.5) < count:
-        k = np.nextafter(k, np.inf)
+    while np.ceil(_above(k) * size - 0.5) < count:
+        k = _above(k)
     return k
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
     """The k beyond which x has passed an edge, rounding included: z > edge going up, z <= edge going down."""
     if whole:
@@ -312,134 +238,145 @@ def _pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
             count += 1.0
         return _after_steps(abs(step), count)
     k = (edge - x) / step
-    while (x + np.nextafter(k, np.inf) * step <= edge) if step > 0 else (x + np.nextafter(k, np.inf) * step > edge):
-        k = np.nextafter(k, np.inf)
+    while (x + _above(k) * step <= edge) if step > 0 else (x + _above(k) * step > edge):
+        k = _above(k)
     return k
 
 
-@numba.njit(cache=True, nogil=True)
-def _first_flip(  # type: ignore[no-untyped-def]
-    a, b, Z, start, closed, limit, columns, steps, low, high, whole, weights, edges, edge_starts, jumps, block_starts,
-    block_sizes, targets, bounds, block_weights, out,
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _walk(  # type: ignore[no-untyped-def]
+    a, b, Z, base, closed, limit, begin, first_mover, mover, column, step, low, high, whole, first_switch, switch,
+    block, size, target, bound, weight, first_edge, edge, jump, gain, out,
 ):  # fmt: skip
-    m, most = start.shape[1], len(columns) + len(edges) + len(targets)
+    """First favourable scalar of rows a to b along every direction."""
+    m, most = base.shape[1], 1
+    for d in range(len(out)):
+        edges = first_edge[first_mover[d + 1]] - first_edge[first_mover[d]]
+        most = max(most, first_mover[d + 1] - first_mover[d] + edges + first_switch[d + 1] - first_switch[d])
     # scratch for all rows: allocating it for each of them would cost more than the row
-    codes, moves = np.zeros(len(targets), dtype=np.int64), np.zeros(len(columns), dtype=np.bool_)
-    at, events = np.empty(most), np.empty(3 * most, dtype=np.int64)  # of each: kind, which edge, which mover or block
-    A, s, slack, B, t, none = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
-    for i in range(a, b):
-        out[i] = _one_row(i, Z, start, closed, limit[i], codes, moves, at, events, A, s, slack, B, t,
-                          none, columns, steps, low, high, whole, weights, edges, edge_starts, jumps, block_starts,
-                          block_sizes, targets, bounds, block_weights)  # fmt: skip
+    at, kind, which, owner = (
+        np.empty(most),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
+    moves, code = np.zeros(len(column), np.bool_), np.zeros(len(block), np.int64)
+    A, s, slack, B, t = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    for d in range(len(out)):
+        c0, c1, s0, s1 = first_mover[d], first_mover[d + 1], first_switch[d], first_switch[d + 1]
+        any_whole = False
+        for c in range(c0, c1):
+            any_whole |= whole[c]
+        for i in range(a, b):
+            out[d, i] = np.inf
+            last = limit[d, i]
+            k0 = begin[d, i] if begin.shape[1] > 1 or begin.shape[0] > 1 else begin[0, 0]
+            if k0 > 0.0:  # the first k that counts lies just beyond k0
+                k0 = np.int64(np.float64(k0).view(np.int64) - 1).view(np.float64)
+            for j in range(m):
+                A[j], s[j], slack[j] = base[i, j], 0.0, 0.0
 
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _list_event(at, events, n_events, k, kind, which, owner):  # type: ignore[no-untyped-def]
-    """Put a breakpoint in its place: they are few, so insertion keeps them sorted."""
-    place = n_events
-    while place > 0 and at[place - 1] > k:
-        at[place] = at[place - 1]
-        for entry in range(3):
-            events[3 * place + entry] = events[3 * place - 3 + entry]
-        place -= 1
-    at[place] = k
-    events[3 * place], events[3 * place + 1], events[3 * place + 2] = kind, which, owner
-    return n_events + 1
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _one_row(  # type: ignore[no-untyped-def]
-    i, Z, start, closed, limit, codes, moves, at, events, A, s, slack, B, t, none, columns, steps, low,
-    high, whole, weights, edges, edge_starts, jumps, block_starts, block_sizes, targets, bounds, block_weights,
-):  # fmt: skip
-    m, n_events = start.shape[1], 0
-    for j in range(m):
-        A[j], s[j], slack[j] = start[i, j], 0.0, 0.0
-    n_moving = 0
-    for c in range(len(columns)):
-        x = Z[i, columns[c]]
-        end = max(x, high[c]) if steps[c] > 0 else min(x, low[c])
-        moves[c] = not np.isnan(x) and end != x
-        if not moves[c]:
-            continue
-        n_moving += 1
-        for j in range(m):
-            s[j] += weights[j, c] * steps[c]
-            if whole[c]:
-                slack[j] += 0.5 * abs(weights[j, c])
-        room = abs(end - x)
-        if np.isfinite(room):
-            k = _after_steps(abs(steps[c]), room) if whole[c] else room / abs(steps[c])
-            n_events = _list_event(at, events, n_events, k, _END, c, c)
-        for e in range(edge_starts[c], edge_starts[c + 1]):
-            if (x <= edges[e] < end) if steps[c] > 0 else (end <= edges[e] < x):
-                k = _pass_edge(x, steps[c], whole[c], edges[e])
-                n_events = _list_event(at, events, n_events, k, _EDGE, e, c)
-    for b in range(len(targets)):
-        for code in range(block_sizes[b]):
-            if Z[i, block_starts[b] + code] > 0.5:
-                codes[b] = code
-        if bounds[b, codes[b]] < np.inf:
-            n_events = _list_event(at, events, n_events, bounds[b, codes[b]], _SWITCH, b, b)
-    k0 = 0.0
-    for event in range(n_events + 1):
-        k1 = min(at[event], limit) if event < n_events else limit
-        if k1 > k0:
-            answer = _within(k0, k1, A, s, slack, B, t, none, closed, moves, steps, whole, weights)
-            if answer < np.inf:
-                return answer if answer <= limit else np.inf
-            k0 = k1
-        if event == n_events or k0 >= limit:
-            break
-        kind, which, c = events[3 * event], events[3 * event + 1], events[3 * event + 2]
-        if kind == _END:
-            moves[c] = False
-            n_moving -= 1
-        for j in range(m):
-            if kind == _END:
-                x = Z[i, columns[c]]
-                end = max(x, high[c]) if steps[c] > 0 else min(x, low[c])
-                # a slope that was added and taken away again leaves rounding behind: make it nothing
-                s[j] = s[j] - weights[j, c] * steps[c] if n_moving else 0.0
-                A[j] += weights[j, c] * (end - x)
-                if whole[c]:
-                    slack[j] = slack[j] - 0.5 * abs(weights[j, c]) if n_moving else 0.0
-            elif kind == _EDGE:
-                A[j] += jumps[j, which] if steps[c] > 0 else -jumps[j, which]
-            else:
-                A[j] += block_weights[j, c, targets[c]] - block_weights[j, c, codes[c]]
-    return np.inf
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _within(k0, k1, A, s, slack, B, t, none, closed, moves, steps, whole, weights):  # type: ignore[no-untyped-def]
-    """First favourable k of one stretch (k0, k1] without breakpoints, or inf."""
-    m, stepping = len(A), False
-    first, last = _root(A, s, slack, closed, k0, k1)
-    if not first < last:
-        return np.inf
-    for c in range(len(moves)):
-        stepping |= moves[c] and whole[c]
-    if not stepping:
-        return first
-    # Whole steps: between two of them the rest is a straight line again.
-    k = np.nextafter(max(first * (1.0 - 1e-12), k0), np.inf)
-    while k <= last:
-        after = k1
-        for j in range(m):
-            B[j], t[j] = A[j], s[j]
-        for c in range(len(moves)):
-            if moves[c] and whole[c]:
-                size = abs(steps[c])
-                taken = np.ceil(k * size - 0.5)  # as `rays.travel` counts them
-                after = min(after, (taken + 0.5) / size)
+            # What happens along the ray
+            n_events, n_moving = 0, 0
+            for c in range(c0, c1):
+                x = Z[i, column[c]]
+                end = max(x, high[c]) if step[c] > 0 else min(x, low[c])
+                moves[c] = x == x and end != x
+                if not moves[c]:
+                    continue
+                n_moving += 1
                 for j in range(m):
-                    B[j] += weights[j, c] * np.sign(steps[c]) * taken
-                    t[j] -= weights[j, c] * steps[c]
-        found, end = _root(B, t, none, closed, k, after)
-        if found < end:
-            return found
-        if not after < np.inf:
-            break
-        k = max(np.nextafter(after, np.inf), np.nextafter(k, np.inf))
-    return np.inf
+                    s[j] += weight[c, j] * step[c]
+                    if whole[c]:
+                        slack[j] += 0.5 * abs(weight[c, j])
+                room = abs(end - x)
+                if room < np.inf:
+                    at[n_events] = _after_steps(abs(step[c]), room) if whole[c] else room / abs(step[c])
+                    kind[n_events], which[n_events], owner[n_events] = _END, c, c
+                    n_events += 1
+                for e in range(first_edge[c], first_edge[c + 1]):
+                    if (x <= edge[e] < end) if step[c] > 0 else (end <= edge[e] < x):
+                        at[n_events] = _pass_edge(x, step[c], whole[c], edge[e])
+                        kind[n_events], which[n_events], owner[n_events] = _EDGE, e, c
+                        n_events += 1
+            for q in range(s0, s1):
+                code[q] = 0
+                for category in range(size[q]):
+                    if Z[i, block[q] + category] > 0.5:
+                        code[q] = category
+                        break
+                if bound[q, code[q]] < np.inf:
+                    at[n_events] = bound[q, code[q]]
+                    kind[n_events], which[n_events], owner[n_events] = _SWITCH, q, q
+                    n_events += 1
+            for e in range(1, n_events):  # they are few
+                k, kind_, which_, owner_, place = at[e], kind[e], which[e], owner[e], e
+                while place > 0 and at[place - 1] > k:
+                    at[place], kind[place] = at[place - 1], kind[place - 1]
+                    which[place], owner[place] = which[place - 1], owner[place - 1]
+                    place -= 1
+                at[place], kind[place], which[place], owner[place] = k, kind_, which_, owner_
+
+            for event in range(n_events + 1):
+                k1 = min(at[event], last) if event < n_events else last
+                if k1 > k0:
+                    # One stretch (k0, k1] without breakpoints: straight lines, or steps close to them
+                    from_, to = k0, k1
+                    for j in range(m):
+                        from_, to = _narrow(from_, to, A[j] + slack[j], s[j], closed[j])
+                    found, upto = _above(from_), _above(to)
+                    if found < upto and any_whole:
+                        stepping = False
+                        for c in range(c0, c1):
+                            stepping |= moves[c] and whole[c]
+                        if stepping:
+                            # between two whole steps the rest is a straight line again
+                            k, hit = max(found * (1.0 - 1e-12), k0), np.inf
+                            while k < upto:
+                                after = k1
+                                for j in range(m):
+                                    B[j], t[j] = A[j], s[j]
+                                for c in range(c0, c1):
+                                    if moves[c] and whole[c]:
+                                        pace = abs(step[c])
+                                        taken = np.ceil(_above(k) * pace - 0.5)  # as `rays.travel` counts them
+                                        after = min(after, (taken + 0.5) / pace)
+                                        for j in range(m):
+                                            B[j] += weight[c, j] * (taken if step[c] > 0 else -taken)
+                                            t[j] -= weight[c, j] * step[c]
+                                from_, to = k, after
+                                for j in range(m):
+                                    from_, to = _narrow(from_, to, B[j], t[j], closed[j])
+                                if _above(from_) < _above(to):
+                                    hit = _above(from_)
+                                    break
+                                if not after < np.inf:
+                                    break
+                                k = after if after > k else _above(k)
+                            found = hit
+                            upto = np.inf
+                    if found < upto:
+                        if found <= last:
+                            out[d, i] = found
+                        break
+                    k0 = k1
+                if event == n_events or k0 >= last:
+                    break
+                c = owner[event]
+                if kind[event] == _END:
+                    moves[c] = False
+                    n_moving -= 1
+                    x = Z[i, column[c]]
+                    end = max(x, high[c]) if step[c] > 0 else min(x, low[c])
+                    for j in range(m):
+                        # a slope that was added and taken away again leaves rounding behind: make it nothing
+                        s[j] = s[j] - weight[c, j] * step[c] if n_moving else 0.0
+                        A[j] += weight[c, j] * (end - x)
+                        if whole[c]:
+                            slack[j] = slack[j] - 0.5 * abs(weight[c, j]) if n_moving else 0.0
+                elif kind[event] == _EDGE:
+                    for j in range(m):
+                        A[j] += jump[which[event], j] if step[c] > 0 else -jump[which[event], j]
+                else:
+                    for j in range(m):
+                        A[j] += gain[c, code[c], j]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece import rays
-from globece.models.parallel import over_rows
+from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 SUBNORMAL = 1e-38  # weights below this are nothing, and slow: they are made nothing

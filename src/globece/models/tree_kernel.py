@@ -19,8 +19,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from globece.models.parallel import over_rows
 from globece.models.tree_verdict import Verdict, decide, lead
+from globece.parallel import over_rows
 from globece.space import FloatArray
 
 Int32Array = NDArray[np.int32]
@@ -381,11 +381,12 @@ def _follow_rays(
     routes: Routes,
     Z: FloatArray,
     limit: FloatArray,
+    start: FloatArray,
     first: int,
     last: int,
     out: FloatArray,
 ) -> None:
-    """First favourable scalar of some rows along every direction."""
+    """First favourable scalar, from a start on, of some rows along every direction."""
     width, n_trees, n_slots = Z.shape[1], len(trees.roots), Z.shape[1] + len(ground.block_start)
     threshold, slots, children, end = trees.threshold, trees.slot, trees.child, trees.end
     # A split waits at most once: nobody comes back to a path that was left, unless odd predicates let them.
@@ -445,8 +446,9 @@ def _follow_rays(
         _find_splits(trees, routes.watched, bits, leaves[row], splits)
         for d in range(len(limit)):
             furthest = min(limit[d, at], LARGEST_DOUBLE)
+            earliest = max(start[d, at] if start.size > 1 else start[0, 0], SMALLEST_DOUBLE)
             out[d, at] = np.inf
-            if not furthest > 0.0:
+            if not furthest >= earliest:
                 continue
             n_moving = _set_out(ground, routes, d, x, furthest, on)
 
@@ -477,7 +479,7 @@ def _follow_rays(
                 if not favourable and ahead >= -slack:
                     _add_up(trees, verdict, now, sums, True)
                     favourable = decide(verdict, sums)
-                if favourable and k > 0.0:
+                if favourable and k >= earliest:
                     out[d, at] = k
                     break
 
@@ -525,8 +527,8 @@ def _follow_rays(
                             item = events.later_next[item]
                     if n_fresh == 0:
                         break
-                if favourable and (n_events == 0 or event_k[0] > SMALLEST_DOUBLE):
-                    out[d, at] = SMALLEST_DOUBLE
+                if favourable and (n_events == 0 or event_k[0] > earliest):
+                    out[d, at] = earliest
                     break
                 if n_events == 0:
                     break
@@ -566,8 +568,8 @@ def _follow_rays(
                         if value != value:
                             side = trees.missing[node] != 0
                         elif is_odd:
-                            start = trees.odd_start[~slots[node]]
-                            side = trees.odd_side[_piece(trees.odd_cut, start, value, slot >= width)] != 0
+                            piece = _piece(trees.odd_cut, trees.odd_start[~slots[node]], value, slot >= width)
+                            side = trees.odd_side[piece] != 0
                         node = child + side
                         child = children[node]
                     if node == before:
@@ -605,13 +607,22 @@ def leads(trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray) -> Floa
 
 
 def follow(
-    trees: Trees, verdict: Verdict, ground: Ground, routes: Routes, Z: FloatArray, limit: FloatArray
+    trees: Trees,
+    verdict: Verdict,
+    ground: Ground,
+    routes: Routes,
+    Z: FloatArray,
+    limit: FloatArray,
+    start: FloatArray,
 ) -> FloatArray:
-    """Smallest favourable scalar of each row along each direction; ``inf`` where there is none up to the limit."""
+    """Smallest favourable scalar of each row along each direction; ``inf`` where there is none up to the limit.
+
+    ``start`` is the smallest that counts: one for all rays in a ``(1, 1)`` array, or one each.
+    """
     out = np.empty(limit.shape)
 
     def work(first: int, last: int) -> None:
-        _follow_rays(trees, verdict, ground, routes, Z, limit, first, last, out)
+        _follow_rays(trees, verdict, ground, routes, Z, limit, start, first, last, out)
 
     over_rows(len(Z), work, few=max(CHUNK, FEW_RAYS // max(1, len(limit))))
     return out

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from globece import rays
+from globece.bundle import bundle
 from globece.errors import InvalidParameterError
 from globece.models import tree_kernel as kernel
 from globece.models.doubles import last_alike
@@ -132,13 +132,16 @@ class TreeEnsemble:
             out[rows] = kernel.leads(*self._arrays, _plain(Z[rows]))
         return out
 
-    def first_flip(self, Z: FloatArray, directions: FloatArray, limit: FloatArray) -> FloatArray:
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         routes = _frozen(_routes(self.space, directions))
         out = np.empty((len(directions), len(Z)))
         for rows in _batches(len(Z)):
+            begin = np.zeros((1, 1)) if start is None else start[:, rows]
             some = _plain(limit[:, rows])
-            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some)
+            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some, _plain(begin))
         return out
 
     @property
@@ -177,38 +180,21 @@ def _frozen(arrays: Arrays) -> Arrays:
 
 def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
     """What each direction moves."""
-    columns: list[int] = []
-    steps: list[float] = []
-    blocks: list[int] = []
-    targets: list[int] = []
-    bound_start, bounds = [0], [np.zeros(0)]
-    mover_start, switch_start = [0], [0]
-    place = {f.name: i for i, f in enumerate(space.blocks)}
-    for delta in directions:
-        for f, step in rays.movers(space, delta):
-            columns.append(f.start)
-            steps.append(step)
-        for s in rays.switches(space, delta):
-            blocks.append(place[s.feature.name])
-            targets.append(s.target)
-            bounds.append(s.bounds)
-            bound_start.append(bound_start[-1] + len(s.bounds))
-        mover_start.append(len(columns))
-        switch_start.append(len(blocks))
+    made = bundle(space, directions)
     watched = np.zeros(space.width + len(space.blocks), np.uint8)
-    watched[columns] = 1
-    for b in set(blocks):
+    watched[made.column] = 1
+    for b in np.unique(made.switch):
         watched[space.blocks[b].columns] = 1
         watched[space.width + b] = 1
     return Routes(
-        np.array(mover_start, np.int32),
-        np.array(columns, np.int32),
-        np.array(steps, np.float64),
-        np.array(switch_start, np.int32),
-        np.array(blocks, np.int32),
-        np.array(targets, np.int32),
-        np.array(bound_start, np.int32),
-        np.concatenate(bounds),
+        made.first_mover.astype(np.int32),
+        made.column.astype(np.int32),
+        made.step,
+        made.first_switch.astype(np.int32),
+        made.switch.astype(np.int32),
+        made.target.astype(np.int32),
+        (np.arange(len(made.bound)) * made.bound.shape[1]).astype(np.int32),
+        made.bound.ravel(),
         watched,
     )
 

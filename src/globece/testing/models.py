@@ -1,9 +1,11 @@
 """The contract of a model: subclass :class:`ModelContract`, give one fixture, get the tests.
 
-class TestMyModel(ModelContract):
-@pytest.fixture
-def case(self):
-return ModelCase(model, rows)
+A test file of yours then reads::
+
+    class TestMyModel(ModelContract):
+        @pytest.fixture
+        def case(self):
+            return ModelCase(model, rows)
 """
 
 from __future__ import annotations
@@ -124,3 +126,24 @@ class ModelContract:
         near = case.model.first_flip(Z, D, np.full((3, len(Z)), 1.0))
         if case.model.exact:
             np.testing.assert_array_equal(near, np.where(far <= 1.0, far, np.inf))
+
+    def test_a_start_passes_over_what_lies_before(self, case: ModelCase) -> None:
+        Z, D = case.rows[:30], random_directions(case)[:4]
+        limit, space = np.full((len(D), len(Z)), 4.0), case.model.space
+        first = case.model.first_flip(Z, D, limit)
+        close = case.precision if case.model.exact else 1e-5
+        # from where it flips first, or from anywhere before, the answer is the same
+        for before in (np.where(np.isfinite(first), first, 1.0), np.where(np.isfinite(first), 0.5 * first, 1.0)):
+            np.testing.assert_allclose(case.model.first_flip(Z, D, limit, before), first, rtol=2 * close, atol=1e-300)
+        begin = np.random.default_rng(2).uniform(0.5, 3.0, limit.shape)
+        later = case.model.first_flip(Z, D, limit, begin)
+        assert (later >= begin).all()
+        for delta, start, k in zip(D, begin, later, strict=True):
+            hit = np.isfinite(k)
+            assert case.model.favourable(rays.positions(space, Z[hit], delta, k[hit])).all()
+            if case.model.exact:
+                for i in range(0, len(Z), 7):
+                    points = np.linspace(start[i], min(k[i] * (1.0 - case.precision), 4.0), GRID // 10)
+                    points = points[points < k[i] * (1.0 - case.precision)]
+                    line = rays.positions(space, np.repeat(Z[i : i + 1], points.size, axis=0), delta, points)
+                    assert not case.model.favourable(line).any()

@@ -1,0 +1,158 @@
+"""Horizons and costs of many rays at once: kernels for :func:`globece.rays.horizon` and :func:`globece.rays.cost_at`.
+
+Those two are the plain twins, and a test holds both pairs equal. A search judges thousands of directions, and with
+exact models the plain ones would take most of its time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from globece.bundle import Bundle
+from globece.costs import CostModel
+from globece.parallel import over_rows
+from globece.space import FloatArray, IntArray
+
+FEW_RAYS = 32_768  # not worth another thread
+
+
+class _Prices(NamedTuple):
+    """What each of the space's scalar features and blocks costs to move."""
+
+    weight: FloatArray  # (scalars,)
+    least: FloatArray  # (scalars,) smallest slope of its scale
+    first_knot: IntArray  # (scalars + 1,) into the scales' knots; two knots are a straight line
+    knot: FloatArray
+    level: FloatArray
+    block_weight: FloatArray  # (blocks,)
+    squared: bool
+
+    @classmethod
+    def of(cls, cost: CostModel) -> _Prices:
+        scales = [cost.scales.get(f.name) for f in cost.space.scalars]
+        nothing = np.zeros(0)
+        return cls(
+            np.array([cost.weight(f) for f in cost.space.scalars], dtype=np.float64),
+            np.array([0.0 if s is None else s.least_slope for s in scales], dtype=np.float64),
+            np.cumsum([0, *(0 if s is None else len(s.knots) for s in scales)]).astype(np.int64),
+            np.concatenate([nothing, *(s.knots for s in scales if s is not None)]),
+            np.concatenate([nothing, *(s.levels for s in scales if s is not None)]),
+            np.array([cost.weight(f) for f in cost.space.blocks], dtype=np.float64),
+            cost.norm == "l2",
+        )
+
+
+def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float) -> FloatArray:
+    """For each direction and row a k beyond which nothing new can happen within the budget: ``(m, n)``."""
+    out = np.empty((len(routes.first_mover) - 1, len(Z)))
+    prices, kernel = _Prices.of(cost), _horizons
+    run: Any = kernel
+
+    def work(a: int, b: int) -> None:
+        run(a, b, Z, *routes, *prices, budget, out)
+
+    over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(out))))
+    return out
+
+
+def costs_at(cost: CostModel, Z: FloatArray, routes: Bundle, k: FloatArray) -> FloatArray:
+    """Cost of travelling to k along each direction, ``inf`` where k is: ``(m, n)``."""
+    out = np.empty(k.shape)
+    prices = _Prices.of(cost)
+    run: Any = _costs
+
+    def work(a: int, b: int) -> None:
+        run(a, b, Z, *routes, *prices, k, out)
+
+    over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(out))))
+    return out
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _horizons(  # type: ignore[no-untyped-def]
+    a, b, Z, first_mover, mover, column, step, low, high, whole, first_switch, switch, start, size, target, bound,
+    weight, least, first_knot, knot, level, block_weight, squared, budget, out,
+):  # fmt: skip
+    for d in range(len(out)):
+        for i in range(a, b):
+            last, rate, lag = 0.0, 0.0, 0.0
+            for c in range(first_mover[d], first_mover[d + 1]):
+                x, f = Z[i, column[c]], mover[c]
+                end = high[c] if step[c] > 0 else low[c]
+                if abs(end) < np.inf:
+                    room = max((end - x) if step[c] > 0 else (x - end), 0.0)
+                    if x == x:
+                        last = max(last, (room + 0.5 * whole[c]) / abs(step[c]))
+                    else:
+                        last = max(last, 0.5 * whole[c] / abs(step[c]))
+                else:
+                    slope = weight[f] * least[f]
+                    paid = slope * abs(step[c]) if x == x else 0.0
+                    late = 0.5 * slope * whole[c]
+                    rate += paid * paid if squared else paid
+                    lag += late * late if squared else late
+            for q in range(first_switch[d], first_switch[d + 1]):
+                code = 0
+                for category in range(size[q]):
+                    if Z[i, start[q] + category] > Z[i, start[q] + code]:
+                        code = category
+                if bound[q, code] < np.inf:
+                    last = max(last, bound[q, code])
+            if rate > 0.0:
+                if squared:
+                    rate, lag = np.sqrt(rate), np.sqrt(lag)
+                out[d, i] = (budget + lag) / rate * (1.0 + 1e-9)
+            else:
+                # past the last switch, and past rounding at a range's end
+                out[d, i] = np.nextafter(last * (1.0 + 1e-9), np.inf)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _costs(  # type: ignore[no-untyped-def]
+    a, b, Z, first_mover, mover, column, step, low, high, whole, first_switch, switch, start, size, target, bound,
+    weight, least, first_knot, knot, level, block_weight, squared, k, out,
+):  # fmt: skip
+    place = np.empty(2)
+    for d in range(len(out)):
+        for i in range(a, b):
+            at = k[d, i]
+            if not at < np.inf:
+                out[d, i] = np.inf
+                continue
+            total = 0.0
+            for c in range(first_mover[d], first_mover[d + 1]):
+                x, f = Z[i, column[c]], mover[c]
+                if x != x:
+                    continue
+                moved = at * step[c]
+                if whole[c]:
+                    steps = np.ceil(abs(moved) - 0.5)
+                    moved = steps if step[c] > 0 else -steps
+                after = min(max(x + moved, min(x, low[c])), max(x, high[c]))
+                k0, k1 = first_knot[f], first_knot[f + 1]
+                if k1 - k0 < 2:
+                    continue
+                if k1 - k0 == 2:
+                    paid = abs(after - x) * ((level[k1 - 1] - level[k0]) / (knot[k1 - 1] - knot[k0]))
+                else:
+                    for end in range(2):
+                        value, j = x if end == 0 else after, k0
+                        while j < k1 - 2 and value >= knot[j + 1]:
+                            j += 1
+                        slope = (level[j + 1] - level[j]) / (knot[j + 1] - knot[j])
+                        place[end] = level[j] + slope * (value - knot[j])
+                    paid = abs(place[1] - place[0])
+                paid *= weight[f]
+                total += paid * paid if squared else paid
+            for q in range(first_switch[d], first_switch[d + 1]):
+                code = 0
+                for category in range(size[q]):
+                    if Z[i, start[q] + category] > Z[i, start[q] + code]:
+                        code = category
+                if at > bound[q, code]:
+                    paid = block_weight[switch[q]]
+                    total += paid * paid if squared else paid
+            out[d, i] = np.sqrt(total) if squared else total
