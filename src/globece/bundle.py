@@ -41,49 +41,82 @@ def bundle(space: FeatureSpace, directions: FloatArray) -> Bundle:
     >>> made.first_mover, made.column, made.step
     (array([0, 1, 3]), array([1, 0, 1]), array([ 2.,  1., -1.]))
     """
-    m, scalars = len(directions), space.scalars
-    columns = np.array([f.start for f in scalars], dtype=np.int64)
-    free = np.array([f.can_move for f in scalars], dtype=bool)
-    steps = directions[:, columns] if len(columns) else np.zeros((m, 0))
-    owner, mover = np.nonzero((steps != 0.0) & free)
-    low, high = np.array([f.low for f in scalars]), np.array([f.high for f in scalars])
-    whole = np.array([f.whole for f in scalars], dtype=bool)
-
-    targets, bounds, active = [], [], []
-    widest = max((f.width for f in space.blocks), default=1)
-    for f in space.blocks:
-        part = directions[:, f.columns]
-        eligible = np.where(f.permitted, part, -np.inf)
-        target = eligible.argmax(axis=1)
-        top = eligible.max(axis=1, initial=-np.inf)[:, None]
-        bound = np.full((m, widest), np.inf)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # near ties switch beyond all numbers
-            bound[:, : f.width] = np.where((part < top) & np.isfinite(top), 1.0 / (top - part), np.inf)
-        targets.append(target)
-        bounds.append(bound)
-        active.append(np.isfinite(bound).any(axis=1) & part.any(axis=1) & f.can_move)
-    if space.blocks:
-        turner, switch = np.nonzero(np.column_stack(active))
-        target, bound = np.column_stack(targets)[turner, switch], np.stack(bounds, axis=1)[turner, switch]
-    else:
-        turner = switch = target = np.zeros(0, dtype=np.int64)
-        bound = np.zeros((0, widest))
-    starts = np.array([f.start for f in space.blocks], dtype=np.int64)
-    sizes = np.array([f.width for f in space.blocks], dtype=np.int64)
+    m, layout = len(directions), _layout(space)
+    steps = directions[:, layout.column]
+    owner, mover = np.nonzero((steps != 0.0) & layout.free)
+    parts = directions[:, layout.place]  # (m, blocks, most categories)
+    turner, switch = np.nonzero(((parts != 0.0) & layout.real).any(axis=2) & layout.turns)
+    part, real = parts[turner, switch], layout.real[switch]
+    eligible = np.where(layout.permitted[switch], part, -np.inf)
+    target = eligible.argmax(axis=1)
+    top = eligible[np.arange(len(part)), target][:, None]
+    bound = np.full(part.shape, np.inf)
+    with np.errstate(over="ignore"):  # two entries that nearly tie switch at a k beyond all numbers: never
+        np.divide(1.0, top - part, out=bound, where=real & (part < top))
+    moves = np.isfinite(bound).any(axis=1)
+    turner, switch = turner[moves], switch[moves]
     return Bundle(
         _firsts(owner, m),
         mover,
-        columns[mover],
-        np.ascontiguousarray(steps[owner, mover]),
-        low[mover].astype(np.float64),
-        high[mover].astype(np.float64),
-        whole[mover],
+        layout.column[mover],
+        steps[owner, mover],
+        layout.low[mover],
+        layout.high[mover],
+        layout.whole[mover],
         _firsts(turner, m),
         switch,
-        starts[switch],
-        sizes[switch],
-        target,
-        np.ascontiguousarray(bound),
+        layout.start[switch],
+        layout.size[switch],
+        target[moves],
+        bound[moves],
+    )
+
+
+class _Layout(NamedTuple):
+    """The space's features as arrays, by scalar feature and by block; blocks are padded to the widest."""
+
+    column: IntArray
+    free: BoolArray
+    low: FloatArray
+    high: FloatArray
+    whole: BoolArray
+    start: IntArray
+    size: IntArray
+    turns: BoolArray
+    place: IntArray  # (blocks, most categories)
+    real: BoolArray
+    permitted: BoolArray
+
+
+def _layout(space: FeatureSpace) -> _Layout:
+    # kept with the space, as its own cached properties are: thousands of bundles are made of one space
+    kept: dict[str, _Layout] = space.__dict__
+    if "_layout" not in kept:
+        kept["_layout"] = _make_layout(space)
+    return kept["_layout"]
+
+
+def _make_layout(space: FeatureSpace) -> _Layout:
+    scalars, blocks = space.scalars, space.blocks
+    widest = max((f.width for f in blocks), default=1)
+    start = np.array([f.start for f in blocks], dtype=np.int64)
+    size = np.array([f.width for f in blocks], dtype=np.int64)
+    category = np.arange(widest)
+    real = category < size[:, None]
+    permitted = np.zeros(real.shape, dtype=bool)
+    permitted[real] = [p for f in blocks for p in f.permitted]
+    return _Layout(
+        np.array([f.start for f in scalars], dtype=np.int64),
+        np.array([f.can_move for f in scalars], dtype=bool),
+        np.array([f.low for f in scalars], dtype=np.float64),
+        np.array([f.high for f in scalars], dtype=np.float64),
+        np.array([f.whole for f in scalars], dtype=bool),
+        start,
+        size,
+        np.array([f.can_move for f in blocks], dtype=bool),
+        start[:, None] + np.minimum(category, size[:, None] - 1),
+        real,
+        permitted,
     )
 
 

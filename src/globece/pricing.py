@@ -32,6 +32,14 @@ class _Prices(NamedTuple):
 
     @classmethod
     def of(cls, cost: CostModel) -> _Prices:
+        # kept with the cost model: thousands of directions are priced by one
+        kept: dict[str, _Prices] = cost.__dict__
+        if "_prices" not in kept:
+            kept["_prices"] = cls._made(cost)
+        return kept["_prices"]
+
+    @classmethod
+    def _made(cls, cost: CostModel) -> _Prices:
         scales = [cost.scales.get(f.name) for f in cost.space.scalars]
         nothing = np.zeros(0)
         return cls(
@@ -48,8 +56,8 @@ class _Prices(NamedTuple):
 def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float) -> FloatArray:
     """For each direction and row a k beyond which nothing new can happen within the budget: ``(m, n)``."""
     out = np.empty((len(routes.first_mover) - 1, len(Z)))
-    prices, kernel = _Prices.of(cost), _horizons
-    run: Any = kernel
+    prices = _Prices.of(cost)
+    run: Any = _horizons
 
     def work(a: int, b: int) -> None:
         run(a, b, Z, *routes, *prices, budget, out)
