@@ -13,6 +13,7 @@ EXTRAS = (
     "distributed",
     "lightgbm",
     "matplotlib",
+    "mlxtend",
     "onnxruntime",
     "pandas",
     "polars",

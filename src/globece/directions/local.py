@@ -77,7 +77,7 @@ class FromLocal:
         """Return a direction for each counterfactual that was found, without repeats."""
         movable_features(problem.space)
         Z = settled(problem.inputs)
-        count = min(self.rows, n, len(Z))
+        count = min(self.rows, len(Z))
         Z = Z[np.sort(rng.choice(len(Z), size=count, replace=False))]
         method = self.method if isinstance(self.method, LocalMethod) else _RowByRow(self.method)
         after = np.asarray(method.counterfactuals(problem, Z.copy()), dtype=np.float64)

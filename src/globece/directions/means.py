@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from globece.directions.constraints import admissible, as_directions, movable_features
 from globece.directions.protocol import Problem
@@ -70,6 +69,8 @@ class MeanDifference:
         points = np.where(np.isnan(points), mean_row(points), points)
         count = min(self.n_clusters, len(np.unique(points, axis=0)))
         if count > 1:
+            from sklearn.cluster import KMeans  # slow to import, and most explanations do without
+
             labels = KMeans(count, n_init=1, random_state=seed).fit_predict(points)
             centres += [mean_row(some[labels == c]) for c in range(count)]
         return np.array(centres)

@@ -61,7 +61,7 @@ class Mixed:
         for generator, seed, count in zip(self.generators, seeds, self._counts(n), strict=True):
             wanted = count + left
             if wanted:
-                parts.append(proposed(generator, problem, wanted, np.random.default_rng(seed)))
+                parts.append(proposed(generator, problem, wanted, np.random.default_rng(seed), or_none=True))
                 left = wanted - len(parts[-1])
         return np.vstack(parts)
 

@@ -55,7 +55,9 @@ class DirectionGenerator(Protocol):
         ...
 
 
-def proposed(generator: DirectionGenerator, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+def proposed(
+    generator: DirectionGenerator, problem: Problem, n: int, rng: np.random.Generator, *, or_none: bool = False
+) -> FloatArray:
     """Ask a generator for directions and check them; an error names the generator.
 
     Parameters
@@ -64,16 +66,20 @@ def proposed(generator: DirectionGenerator, problem: Problem, n: int, rng: np.ra
         Who proposes.
     problem, n, rng
         As for :meth:`DirectionGenerator.propose`.
+    or_none
+        Whether it may have nothing to propose.
 
     Raises
     ------
     InvalidDirectionError
-        If there are more than ``n``, or one is not finite, moves nobody or breaks a constraint.
+        If there are none or more than ``n``, or one is not finite, moves nobody or breaks a constraint.
     """
     name = type(generator).__name__
     given = generator.propose(problem, n, rng)
     if np.ndim(given) == 2 and len(given) == 0:
-        return np.empty((0, problem.space.width))
+        if or_none:
+            return np.empty((0, problem.space.width))
+        raise InvalidDirectionError(f"generator {name} found no direction to propose; take another, or mix it with one")
     try:
         directions = problem.space.check_directions(given)
     except (InvalidDirectionError, TypeError, ValueError) as error:
