@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from globece.models.base import Model
 from globece.rules import RulesChart, mean_cost, rules_chart
 from globece.search import scale, score, verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from globece.bounds import LowerBound
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
 
@@ -381,6 +384,17 @@ class Explanation:
             self.directions,
             replace(self.provenance, notes=(*self.provenance.notes, "directions applied to other rows")),
         )
+
+    def lower_bound(self, *, solve: int = 0, time_limit: float = 60.0) -> LowerBound:
+        """What recourse costs each affected input at least, whatever it changes, and how near this explanation comes.
+
+        Known for linear models and tree ensembles; see :func:`globece.bounds.lower_bound` for the parameters.
+        """
+        from globece.bounds import lower_bound
+
+        problem = Problem(self._model(None), self.inputs, self.cost, self.budget)
+        found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
+        return replace(found, score=self.score)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data, as it is written to JSON."""

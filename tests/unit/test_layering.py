@@ -27,14 +27,20 @@ ORDER = [
     ["models"],
     ["directions"],
     ["search"],
-    ["explanation", "rules"],
+    ["bounds", "explanation", "rules"],
     ["audit", "baselines"],
     ["api"],
     ["__init__", "testing"],
     ["io", "plots", "distributed", "datasets"],
     ["web", "cli"],
 ]
-BESIDE = {("progress", "errors"), ("explanation", "rules"), ("datasets", "io"), ("cli", "web")}
+BESIDE = {
+    ("progress", "errors"),
+    ("explanation", "bounds"),
+    ("explanation", "rules"),
+    ("datasets", "io"),
+    ("cli", "web"),
+}
 NEVER = {("web", "plots"), ("web", "distributed")}
 DELEGATED = {("explanation", "io"), ("explanation", "plots"), ("explanation", "web")}  # only inside a function
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

@@ -11,7 +11,7 @@ import numpy as np
 from globece.costs import ONE_HOT_SHARE
 from globece.directions.protocol import Problem
 from globece.errors import InvalidParameterError
-from globece.space import FloatArray
+from globece.space import FloatArray, IntArray
 
 
 def settled(Z: FloatArray, most: int | None = None) -> FloatArray:
@@ -25,10 +25,15 @@ def settled(Z: FloatArray, most: int | None = None) -> FloatArray:
            [2.],
            [3.]])
     """
-    ordered = Z[np.lexsort(Z.T[::-1])] if len(Z) else Z
+    ordered = Z[settled_order(Z)]
     if most is None or len(ordered) <= most:
         return ordered
     return ordered[np.linspace(0, len(ordered) - 1, most).astype(np.int64)]
+
+
+def settled_order(Z: FloatArray) -> IntArray:
+    """Positions of the rows in lexicographic order."""
+    return np.asarray(np.lexsort(Z.T[::-1]), dtype=np.int64)
 
 
 def mean_row(Z: FloatArray) -> FloatArray:

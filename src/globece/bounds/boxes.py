@@ -1,0 +1,216 @@
+"""Leaves as boxes: which values each feature may have for a tree to give that leaf, and what it costs to get there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from globece.costs import CostModel
+from globece.models.tree_kernel import Trees
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+
+MOST_CATEGORIES = 64  # a block with more is taken to be free: the bound stays valid
+
+
+class Boxes(NamedTuple):
+    """The leaves of an ensemble, tree by tree, and the sides of each one's box.
+
+    A side concerns one *dimension*: the encoded column of a continuous or ordinal feature, or beyond those a block.
+    """
+
+    leaf: IntArray  # (leaves,) node
+    tree: IntArray  # (leaves,)
+    first: IntArray  # (leaves + 1,) where each leaf's sides begin
+    dimension: IntArray  # (sides,)
+    low: FloatArray  # (sides,) values must be above it ...
+    high: FloatArray  # (sides,) ... and not above this one
+    missing: NDArray[np.uint8]  # (sides,) 1 if a missing value gets there
+    categories: NDArray[np.uint64]  # (sides,) bits of the categories that get there
+
+
+class Fares(NamedTuple):
+    """What it costs to enter a box, side by side."""
+
+    up: FloatArray  # (sides,) the value to rise to, and its place on the cost model's scale
+    up_at: FloatArray
+    down: FloatArray  # (sides,) the value to fall to
+    down_at: FloatArray
+    lowest: FloatArray  # (columns,) how far one may fall; inf where one may not
+    highest: FloatArray  # (columns,) how far one may rise; -inf where one may not
+    price: FloatArray  # (blocks,)
+    permitted: NDArray[np.uint64]  # (blocks,) bits of the categories one may move to
+
+
+def boxes_of(trees: Trees, space: FeatureSpace) -> Boxes:
+    """Find the box of every leaf."""
+    block_of = np.full(space.width, -1, dtype=np.int64)
+    starts = np.array([f.start for f in space.blocks], dtype=np.int64)
+    widths = np.array([f.width for f in space.blocks], dtype=np.int64)
+    for b, f in enumerate(space.blocks):
+        block_of[f.columns] = b
+    arrays = (trees.threshold, trees.slot, trees.child, trees.missing, trees.parent)
+    odd = (trees.odd_slot, trees.odd_start, trees.odd_cut, trees.odd_side)
+    return Boxes(*_find(*arrays, trees.roots, *odd, block_of, starts, widths))
+
+
+@njit(cache=True)
+def _find(  # type: ignore[no-untyped-def]
+    threshold, slot, child, missing, parent, roots, odd_slot, odd_start, odd_cut, odd_side, block_of, starts, widths
+):
+    width, n = len(block_of), len(child)
+    depth = np.zeros(n, np.int64)
+    n_leaves, n_sides = 0, 0
+    for node in range(n):  # a parent comes before its children
+        if parent[node] >= 0:
+            depth[node] = depth[parent[node]] + 1
+        if child[node] < 0:
+            n_leaves += 1
+            n_sides += depth[node]
+    leaf, tree = np.empty(n_leaves, np.int64), np.empty(n_leaves, np.int64)
+    first = np.zeros(n_leaves + 1, np.int64)
+    dimension, low, high = np.empty(n_sides, np.int64), np.empty(n_sides), np.empty(n_sides)
+    absent, categories = np.empty(n_sides, np.uint8), np.empty(n_sides, np.uint64)
+    at, i, t = 0, 0, 0
+    one, everything = np.uint64(1), ~np.uint64(0)
+    for node in range(n):
+        while t + 1 < len(roots) and roots[t + 1] <= node:
+            t += 1
+        if child[node] >= 0:
+            continue
+        leaf[i], tree[i] = node, t
+        here = node
+        while parent[here] >= 0:
+            above = parent[here]
+            second = here == child[above] + 1
+            here = above
+            looked_at, odd = slot[above], -1
+            if looked_at < 0:
+                odd = ~looked_at
+                looked_at = odd_slot[odd]
+            # what this split asks of its dimension
+            where, lo, hi, bits = looked_at, -np.inf, np.inf, everything
+            if looked_at >= width or block_of[looked_at] >= 0:
+                b = looked_at - width if looked_at >= width else block_of[looked_at]
+                where = width + b
+                if widths[b] <= 64:
+                    bits = np.uint64(0)
+                    for c in range(widths[b]):
+                        if odd >= 0:
+                            side = odd_side[odd_start[odd] + c] != 0
+                        elif looked_at >= width:
+                            side = c > threshold[above]
+                        else:
+                            side = (1.0 if starts[b] + c == looked_at else 0.0) > threshold[above]
+                        if side == second:
+                            bits |= one << np.uint64(c)
+            elif odd >= 0:  # the hull of the pieces that go this way
+                begin, end = odd_start[odd], odd_start[odd + 1]
+                lo, hi = np.inf, -np.inf
+                for p in range(begin, end):
+                    if (odd_side[p] != 0) == second:
+                        lo = min(lo, odd_cut[p - 1] if p > begin else -np.inf)
+                        hi = max(hi, odd_cut[p])
+            elif second:
+                lo = threshold[above]
+            else:
+                hi = threshold[above]
+            found = -1
+            for s in range(first[i], at):
+                if dimension[s] == where:
+                    found = s
+            passes = np.uint8(1) if (missing[above] != 0) == second else np.uint8(0)
+            if found < 0:
+                dimension[at], low[at], high[at], absent[at], categories[at] = where, lo, hi, passes, bits
+                at += 1
+            else:
+                low[found], high[found] = max(low[found], lo), min(high[found], hi)
+                absent[found] &= passes
+                categories[found] &= bits
+        i += 1
+        first[i] = at
+    return leaf, tree, first, dimension[:at], low[:at], high[:at], absent[:at], categories[:at]
+
+
+def fares_of(boxes: Boxes, cost: CostModel, Z: FloatArray) -> Fares:
+    """Price the way into every box for rows like these."""
+    space = cost.space
+    up, down = np.full(len(boxes.low), np.inf), np.full(len(boxes.low), -np.inf)
+    up_at, down_at = np.zeros(len(up)), np.zeros(len(up))
+    lowest, highest = np.full(space.width, np.inf), np.full(space.width, -np.inf)
+    for f in space.scalars:
+        mine = boxes.dimension == f.start
+        if not f.can_move:
+            continue
+        up[mine], down[mine] = landing(f, boxes.low[mine], boxes.high[mine], Z[:, f.start])
+        scale, weight = cost.scales[f.name], cost.weight(f)
+        with np.errstate(over="ignore"):  # an open side is endlessly far
+            up_at[mine], down_at[mine] = weight * scale(up[mine]), weight * scale(down[mine])
+        lowest[f.start] = f.low if f.sense <= 0 else np.inf
+        highest[f.start] = f.high if f.sense >= 0 else -np.inf
+    price = np.array([cost.weight(f) if f.can_move else np.inf for f in space.blocks])
+    bits = [_bits(np.array(f.permitted[:MOST_CATEGORIES])) for f in space.blocks]
+    return Fares(up, up_at, down, down_at, lowest, highest, price, np.array(bits, dtype=np.uint64))
+
+
+def landing(f: Feature, low: FloatArray, high: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The first value above each ``low`` and the first not above each ``high`` that rows with these values can have."""
+    known = x[~np.isnan(x)]
+    if f.whole and (np.rint(known) == known).all():  # it stands on whole numbers, and stays on them
+        return np.floor(low) + 1.0, np.floor(high)
+    return np.nextafter(low, np.inf), high
+
+
+def _bits(flags: BoolArray) -> int:
+    return sum(1 << i for i, flag in enumerate(flags) if flag)
+
+
+def places(cost: CostModel, Z: FloatArray) -> FloatArray:
+    """Each row's place on the cost model's scales."""
+    out = np.zeros(Z.shape)
+    for f in cost.space.scalars:
+        if f.can_move:
+            out[:, f.start] = cost.weight(f) * cost.scales[f.name](Z[:, f.start])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, codes: IntArray, l2: bool) -> float:
+    """Cost (squared, for l2) at which a row enters the box of leaf i; ``inf`` where it cannot."""
+    total = 0.0
+    width = len(x)
+    for s in range(boxes.first[i], boxes.first[i + 1]):
+        d = boxes.dimension[s]
+        part = 0.0
+        if d >= width:
+            b = d - width
+            if (boxes.categories[s] >> np.uint64(min(codes[b], 63))) & np.uint64(1) == 0:
+                if boxes.categories[s] & fares.permitted[b] == 0:
+                    return np.inf
+                part = fares.price[b]
+        elif x[d] != x[d]:
+            if boxes.missing[s] == 0:
+                return np.inf
+        elif x[d] <= boxes.low[s]:
+            if fares.up[s] > fares.highest[d]:
+                return np.inf
+            part = max(fares.up_at[s] - at[d], 0.0)
+        elif x[d] > boxes.high[s]:
+            if fares.down[s] < fares.lowest[d]:
+                return np.inf
+            part = max(at[d] - fares.down_at[s], 0.0)
+        if boxes.low[s] >= boxes.high[s] and d < width:
+            return np.inf  # nobody gets there
+        total += part * part if l2 else part
+    return total
+
+
+@njit(cache=True)
+def entries(boxes: Boxes, fares: Fares, x: FloatArray, at: FloatArray, codes: IntArray, l2: bool) -> FloatArray:
+    """The same for all leaves."""
+    out = np.empty(len(boxes.leaf))
+    for i in range(len(out)):
+        out[i] = entry(boxes, fares, i, x, at, codes, l2)
+    return out

@@ -1,0 +1,221 @@
+"""The minimum cost of crossing a hyperplane, over any change.
+
+With l1 costs that is a knapsack: each continuous column offers gain at its own rate until its range ends, each block
+offers one lump of gain for one price. The continuous part is filled greedily; the blocks are few and of few prices, and
+of blocks with one price the best s are the s with the largest gains, so all cases are tried. With l2 costs the
+continuous part is filled so that each column's cost is in proportion to its rate. Whole numbers, step tables and curved
+scales are relaxed: the bound stays valid and is no longer exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from globece.costs import Scale
+from globece.directions.protocol import Problem
+from globece.models.linear import LinearModel, StepTable
+from globece.space import Feature, FloatArray
+
+MOST_CASES = 1024  # choices of how many blocks of each price; beyond that blocks are taken in fractions
+STEEPEST = 1e100  # gain per unit of cost right at a step
+SHAVED = 1e-12  # relative: what rounding of costs can make
+
+
+def linear_bound(model: LinearModel, problem: Problem) -> tuple[FloatArray, bool]:
+    """Bound the cost of each input; whether the bounds are the minima themselves."""
+    Z = problem.inputs
+    cost, exact = np.zeros(len(Z)), len(model.weights) == 1
+    # as much nearer the boundary as rounding could make a model believe
+    need = -(model.margins(Z) + model._rounding(Z))
+    for j in range(len(model.weights)):
+        half = _Offers.of(model, j, problem)
+        cost = np.maximum(cost, half.price(np.maximum(need[:, j], 0.0), problem.cost.norm == "l2"))
+        exact = exact and half.exact
+    return np.asarray(cost * (1.0 - SHAVED)), exact
+
+
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What one half-space can gain from each feature.
+
+    Columns offer ``rate`` of gain per unit of cost up to ``most`` in all; blocks offer lumps of gain at a price.
+    """
+
+    rate: FloatArray  # (n, columns)
+    most: FloatArray  # (n, columns)
+    lumps: FloatArray  # (n, blocks)
+    prices: FloatArray  # (blocks,)
+    exact: bool
+
+    @classmethod
+    def of(cls, model: LinearModel, j: int, problem: Problem) -> _Offers:
+        Z, cost, w = problem.inputs, problem.cost, model.weights[j]
+        rates, mosts, lumps, prices = [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], []
+        exact = True
+        for f in problem.space.movable:
+            if f.is_block:
+                part = w[f.columns]
+                here = part[problem.space.codes(Z, f)]
+                best = part[np.array(f.permitted)].max()
+                lumps.append(np.maximum(best - here, 0.0)[:, None])
+                prices.append(cost.weight(f))
+                continue
+            tables = [t for t in model.tables if t.column == f.start]
+            if not tables and w[f.start] == 0.0:
+                continue
+            scale, weight = cost.scales[f.name], cost.weight(f)
+            if tables or not scale.is_linear:
+                rate, most = _relaxed(f, Z[:, f.start], float(w[f.start]), tables, j, scale, weight)
+            else:
+                room = _room(f, Z[:, f.start], up=w[f.start] > 0)
+                rate = np.full(len(Z), abs(w[f.start]) / (weight * scale.slopes[0]))
+                most = np.where(room > 0, abs(w[f.start]) * room, 0.0)
+            exact = exact and not (tables or f.whole or not scale.is_linear)
+            rates.append(rate[:, None])
+            mosts.append(most[:, None])
+        return cls(np.hstack(rates), np.hstack(mosts), np.hstack(lumps), np.array(prices), exact)._few_cases()
+
+    def _few_cases(self) -> _Offers:
+        """The same, or with blocks in fractions if there are too many ways to choose among them."""
+        _, counts = np.unique(self.prices, return_counts=True)
+        if np.prod(counts + 1.0) <= MOST_CASES:
+            return self
+        return _Offers(
+            np.hstack([self.rate, self.lumps / self.prices]),
+            np.hstack([self.most, self.lumps]),
+            np.zeros((len(self.lumps), 0)),
+            np.zeros(0),
+            False,
+        )
+
+    def price(self, need: FloatArray, l2: bool) -> FloatArray:
+        """Least cost at which each row gains what it needs."""
+        fill = _Length.of(self.rate, self.most) if l2 else _Sum.of(self.rate, self.most)
+        best = np.full(len(need), np.inf)
+        for spent, gained in self._cases(l2):
+            best = np.minimum(best, spent + fill.price(np.maximum(need - gained, 0.0)))
+        return np.sqrt(best) if l2 else best
+
+    def _cases(self, l2: bool) -> Iterator[tuple[float, FloatArray]]:
+        """Every number of blocks of each price: what they cost (squared, for l2), and the most they gain each row."""
+        distinct = np.unique(self.prices)
+        sums = []
+        for p in distinct:
+            gains = -np.sort(-self.lumps[:, self.prices == p], axis=1)
+            sums.append(np.hstack([np.zeros((len(gains), 1)), np.cumsum(gains, axis=1)]))
+        for counts in product(*(range(s.shape[1]) for s in sums)):
+            spent = sum((p * p if l2 else p) * c for p, c in zip(distinct, counts, strict=True))
+            gained = sum((s[:, c] for s, c in zip(sums, counts, strict=True)), np.zeros(len(self.lumps)))
+            yield float(spent), gained
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The continuous part with l1 costs: the best rate first, until it ends."""
+
+    rate: FloatArray  # (n, columns + 1), falling; the last offers nothing
+    gained: FloatArray  # by the time the columns before are used up
+    spent: FloatArray
+
+    @classmethod
+    def of(cls, rate: FloatArray, most: FloatArray) -> _Sum:
+        order = np.argsort(-rate, axis=1, kind="stable")
+        rate, most = np.take_along_axis(rate, order, axis=1), np.take_along_axis(most, order, axis=1)
+        none = np.zeros((len(rate), 1))
+        cost = np.divide(most, rate, out=np.zeros_like(most), where=rate > 0)
+        return cls(
+            np.hstack([rate, none]),
+            np.hstack([none, np.cumsum(np.where(rate > 0, most, 0.0), axis=1)]),
+            np.hstack([none, np.cumsum(cost, axis=1)]),
+        )
+
+    def price(self, need: FloatArray) -> FloatArray:
+        """Least cost of a gain; ``inf`` where it is more than all columns offer."""
+        last = (self.gained[:, 1:] < need[:, None]).sum(axis=1)[:, None]  # columns used up before
+        rate, gained, spent = (np.take_along_axis(a, last, axis=1)[:, 0] for a in (self.rate, self.gained, self.spent))
+        left = np.maximum(need - gained, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(left > 0, spent + left / rate, np.where(need > 0, spent, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """The continuous part with l2 costs, squared: each column in proportion to its rate, until it ends."""
+
+    gained: FloatArray  # (n, columns + 1) by the columns used up before
+    spent: FloatArray  # squared
+    squares: FloatArray  # of the rates of those still open
+    full: FloatArray  # (n, columns) all gained when one more is used up
+
+    @classmethod
+    def of(cls, rate: FloatArray, most: FloatArray) -> _Length:
+        used_up = np.divide(most, rate * rate, out=np.zeros_like(most), where=rate > 0)
+        order = np.argsort(used_up, axis=1, kind="stable")
+        rate, most, used_up = (np.take_along_axis(a, order, axis=1) for a in (rate, most, used_up))
+        cost = np.divide(most, rate, out=np.zeros_like(most), where=rate > 0)
+        none = np.zeros((len(rate), 1))
+        gained = np.hstack([none, np.cumsum(np.where(rate > 0, most, 0.0), axis=1)])
+        open_ = np.hstack([np.cumsum((rate * rate)[:, ::-1], axis=1)[:, ::-1], none])
+        with np.errstate(invalid="ignore"):
+            full = np.where(np.isinf(used_up), np.inf, gained[:, :-1] + used_up * open_[:, :-1])
+        return cls(gained, np.hstack([none, np.cumsum(cost * cost, axis=1)]), open_, full)
+
+    def price(self, need: FloatArray) -> FloatArray:
+        """Least squared cost of a gain."""
+        last = (self.full < need[:, None]).sum(axis=1)[:, None]
+        gained, spent, squares = (
+            np.take_along_axis(a, last, axis=1)[:, 0] for a in (self.gained, self.spent, self.squares)
+        )
+        left = np.maximum(need - gained, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(left > 0, spent + left * left / squares, np.where(need > 0, spent, 0.0))
+
+
+def _room(f: Feature, x: FloatArray, *, up: bool) -> FloatArray:
+    """How far each row may go; not at all the wrong way, or where its value is missing."""
+    if f.sense and (f.sense > 0) != up:
+        return np.zeros(len(x))
+    room = f.high - x if up else x - f.low
+    return np.where(np.isnan(x), 0.0, np.maximum(room, 0.0))
+
+
+def _relaxed(
+    f: Feature, x: FloatArray, w: float, tables: list[StepTable], j: int, scale: Scale, weight: float
+) -> tuple[FloatArray, FloatArray]:
+    """Best gain per unit of cost anywhere within reach, and the largest gain: a straight line above the real curve.
+
+    Between two edges of the tables and knots of the scale both gain and cost are straight, so the best ratio is at one
+    of these, or beyond all of them.
+    """
+    edges = np.unique(np.concatenate([scale.knots, *(t.edges for t in tables)]))
+    ends = [e for e in (f.low, f.high) if np.isfinite(e)]
+    # on an edge and just past it, where a step table changes; an ordinal feature stands on its places only
+    stops = np.unique(np.concatenate([edges, np.nextafter(edges, np.inf), ends]))
+    if f.kind == "ordinal":
+        stops = np.arange(f.low, f.high + 1.0)
+
+    def value(z: FloatArray) -> FloatArray:
+        """What the column adds to the margin."""
+        total = w * z
+        for t in tables:
+            total = total + t.values(np.broadcast_to(z.reshape(-1, 1), (z.size, t.column + 1)))[j].reshape(z.shape)
+        return np.asarray(total)
+
+    start, place = value(x), scale(x)
+    rate, most = np.zeros(len(x)), np.zeros(len(x))
+    for stop in stops:
+        up = stop > x
+        room = np.where(up, _room(f, x, up=True), _room(f, x, up=False))
+        gain = np.where(np.abs(stop - x) <= room, value(np.full(len(x), stop)) - start, 0.0)
+        paid = weight * np.abs(scale(np.full(len(x), stop)) - place)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.fmax(rate, np.where(gain > 0, gain / paid, 0.0))
+        most = np.fmax(most, gain)
+    endless = np.isinf(_room(f, x, up=w > 0)) if w else np.zeros(len(x), bool)
+    slope = scale.slopes[1 if w > 0 else 0]
+    rate = np.where(endless, np.maximum(rate, abs(w) / (weight * slope)), rate)
+    return np.minimum(rate, STEEPEST), np.where(endless, np.inf, most)

@@ -1,0 +1,130 @@
+"""A lower bound on each affected input's minimum cost, over any change at all, and how near an explanation comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from globece.bounds.linear import linear_bound
+from globece.bounds.milp import solve_rows
+from globece.bounds.trees import tree_bound
+from globece.directions.protocol import Problem
+from globece.directions.rows import settled_order
+from globece.errors import InvalidParameterError, check_count, check_number
+from globece.models.adapt import Compiled
+from globece.models.linear import LinearModel
+from globece.models.trees import TreeEnsemble
+from globece.search import score
+from globece.space import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """What recourse costs each affected input at least, whatever it changes.
+
+    Attributes
+    ----------
+    cost
+        A bound for each affected input, ``(n,)``; ``inf`` where no change within the ranges is favourable.
+    method
+        How it was found, in words.
+    exact
+        Whether the bound is the minimum cost itself, for every input.
+    budget
+        The most that recourse may cost; the mean charges it where the bound is higher, as the score does.
+    score
+        The explanation's own score, where there is one; ``nan`` otherwise.
+    solved
+        Positions of the inputs whose minimum was solved for one by one.
+    """
+
+    cost: FloatArray
+    method: str
+    exact: bool
+    budget: float
+    score: float = float("nan")
+    solved: IntArray | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean of the bounds, each at most the budget: no score can be lower."""
+        return score(self.cost, self.budget)
+
+    @property
+    def gap(self) -> float:
+        """The explanation's score over the bound: 1 if it cannot be better, 2 if it might be twice as good."""
+        if self.mean == 0.0:
+            return 1.0 if self.score == 0.0 else float("inf") * self.score
+        return self.score / self.mean
+
+    @property
+    def solved_mean(self) -> float:
+        """Mean over the inputs that were solved for one by one."""
+        if self.solved is None:
+            raise InvalidParameterError("no input was solved for one by one; ask for some with solve=")
+        return score(self.cost[self.solved], self.budget)
+
+    def __repr__(self) -> str:
+        """A short description."""
+        return f"LowerBound(mean={self.mean:.3f}, exact={self.exact}, gap={self.gap:.3f}, method={self.method!r})"
+
+
+def lower_bound(
+    problem: Problem, *, solve: int = 0, time_limit: float = 60.0, within: FloatArray | None = None
+) -> LowerBound:
+    """Bound the minimum cost of each input from below, over any change within ranges and constraints.
+
+    Parameters
+    ----------
+    problem
+        A linear model or a tree ensemble that is followed exactly, and its affected inputs. Directions do not matter.
+    solve
+        For a tree ensemble: inputs to solve for one by one, as mixed-integer programs; evenly chosen, whatever their
+        order. The others keep the fast bound.
+    time_limit
+        Seconds for all of these together. What is cut off keeps the best bound proved until then.
+    within
+        For each input a cost that is known to do, so that nothing dearer needs a look; the budget by default.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the model is neither linear nor a tree ensemble: none is known then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from globece import explain
+    >>> X = np.array([[1.0, 3.0], [2.0, 9.0], [3.0, 5.0], [8.0, 2.0], [9.0, 7.0]])
+    >>> ex = explain((np.array([1.0, -0.1]), -6.0), X, rng=0)
+    >>> bound = ex.lower_bound()
+    >>> bound.exact, bool((bound.cost <= ex.best_costs).all())
+    (True, True)
+    """
+    count, seconds = check_count("solve", solve, low=0), check_number("time_limit", time_limit, open_low=True)
+    core = problem.model.core if isinstance(problem.model, Compiled) else problem.model
+    if isinstance(core, LinearModel):
+        cost, exact = linear_bound(core, problem)
+        how = "minimum over any change" if exact else "relaxation over any change"
+        return LowerBound(cost, f"linear model: {how}", exact, problem.budget)
+    if not isinstance(core, TreeEnsemble):
+        raise InvalidParameterError(
+            "a lower bound is known for linear models and for tree ensembles that are followed exactly; "
+            f"none is known for {problem.model.name}, which is followed as a {type(core).__name__}"
+        )
+    found = LowerBound(tree_bound(core, problem), "trees: each tree's best leaf within reach", False, problem.budget)
+    if not count or not len(problem.inputs):
+        return found
+    order = settled_order(problem.inputs)
+    chosen = np.sort(order[np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).astype(np.int64))])
+    cost = found.cost.copy()
+    limit = np.full(len(cost), problem.budget) if within is None else np.minimum(within, problem.budget)
+    some = replace(problem, inputs=problem.inputs[chosen])
+    solved = solve_rows(core, some, cost[chosen], limit[chosen], seconds)
+    cost[chosen] = solved.cost
+    exact = bool(solved.optimal.all()) and len(chosen) == len(cost)
+    method = f"{found.method}; {len(chosen):,} inputs solved as mixed-integer programs"
+    if not solved.optimal.all():
+        method += f", {int((~solved.optimal).sum()):,} of them cut off"
+    return replace(found, cost=cost, method=method, exact=exact, solved=chosen)

@@ -1,0 +1,124 @@
+"""A fast lower bound for tree ensembles: every tree at its best leaf within reach.
+
+At a cost of c no tree can give more than the best of its leaves whose box the row can enter at a cost of c. Summed over
+the trees that bounds the score at cost c from above, and it rises with c; the smallest c at which it is favourable is a
+lower bound on the minimum cost. The trees need not agree on where the row goes, which is why it is not exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numba import njit
+
+from globece.bounds.boxes import Boxes, Fares, boxes_of, entry, fares_of, places
+from globece.directions.protocol import Problem
+from globece.models.tree_verdict import CHANCE_DOUBLE, CHANCE_SINGLE
+from globece.models.trees import TreeEnsemble
+from globece.parallel import over_rows
+from globece.space import FloatArray, IntArray
+
+SHAVED = 1e-9  # what rounding of costs can make
+FEW = 256  # rows that are not worth another thread
+
+
+def tree_bound(model: TreeEnsemble, problem: Problem) -> FloatArray:
+    """Bound the cost of each input."""
+    Z, cost = problem.inputs, problem.cost
+    if not len(Z):
+        return np.zeros(0)
+    boxes = boxes_of(model.trees, problem.space)
+    fares = fares_of(boxes, cost, Z)
+    codes = codes_of(problem)
+    out, at = np.zeros(len(Z)), places(cost, Z)
+    l2 = cost.norm == "l2"
+    for scores, target in contests(model, boxes):
+        found = np.empty(len(Z))
+
+        def work(
+            first: int, last: int, scores: FloatArray = scores, target: float = target, found: FloatArray = found
+        ) -> None:
+            _sweep(boxes, fares, scores, target, len(model.trees.roots), Z, at, codes, l2, first, last, found)
+
+        over_rows(len(Z), work, few=FEW)
+        out = np.maximum(out, found)
+    return np.maximum((np.sqrt(out) if l2 else out) * (1.0 - SHAVED) - SHAVED, 0.0)
+
+
+def codes_of(problem: Problem) -> IntArray:
+    """Each row's category in each block."""
+    found = [problem.space.codes(problem.inputs, f) for f in problem.space.blocks]
+    return np.column_stack(found) if found else np.zeros((len(problem.inputs), 0), dtype=np.int64)
+
+
+def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float]]:
+    """What must hold for the favourable outcome: sums of leaf scores, each to reach a target.
+
+    One where a single sum decides. With several outputs the favourable one must keep up with each rival, and for a
+    probability of p with each of them by log p / (1 - p) at least.
+    """
+    trees, verdict = model.trees, model.verdict
+    slack = verdict.band + verdict.drift * (2 * len(trees.roots)) + 1e-12 * abs(verdict.boundary)
+    if verdict.scalar:
+        yield trees.threshold[boxes.leaf], verdict.boundary - verdict.origin - slack
+        return
+    rows = trees.slot[boxes.leaf]
+    output = trees.output[boxes.tree]
+    chance = verdict.rule in (CHANCE_SINGLE, CHANCE_DOUBLE)
+    ahead, divisor = (verdict.boundary, 1.0) if chance else (0.0, verdict.divisor)
+    for rival in range(len(verdict.start)):
+        if rival != verdict.place:
+            if trees.outputs.shape[1] > 1:
+                scores = trees.outputs[rows, verdict.place] - trees.outputs[rows, rival]
+            else:
+                sign = (output == verdict.place).astype(float) - (output == rival)
+                scores = sign * trees.outputs[rows, 0]
+            start = verdict.start[verdict.place] - verdict.start[rival]
+            yield scores, divisor * (ahead - slack) - start
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    boxes: Boxes,
+    fares: Fares,
+    scores: FloatArray,
+    target: float,
+    n_trees: int,
+    Z: FloatArray,
+    at: FloatArray,
+    codes: IntArray,
+    l2: bool,
+    first: int,
+    last: int,
+    out: FloatArray,
+) -> None:
+    n_leaves = len(scores)
+    price, best = np.empty(n_leaves), np.empty(n_trees)
+    which = np.empty(n_leaves, np.int64)
+    for row in range(first, last):
+        best[:] = -np.inf
+        for i in range(n_leaves):
+            price[i] = entry(boxes, fares, i, Z[row], at[row], codes[row], l2)
+            if price[i] == 0.0:
+                best[boxes.tree[i]] = max(best[boxes.tree[i]], scores[i])
+        total = best.sum()
+        out[row] = 0.0
+        if total >= target:
+            continue
+        n = 0  # leaves that would raise their tree
+        for i in range(n_leaves):
+            if price[i] < np.inf and scores[i] > best[boxes.tree[i]]:
+                which[n] = i
+                n += 1
+        order = np.argsort(price[which[:n]])
+        out[row] = np.inf
+        for q in order:
+            i = which[q]
+            gain = scores[i] - best[boxes.tree[i]]
+            if gain > 0.0:
+                best[boxes.tree[i]] = scores[i]
+                total += gain
+                if total >= target:
+                    out[row] = price[i]
+                    break
