@@ -1,0 +1,285 @@
+"""Recourse that lasts: what a counterfactual must survive beside the model's own decision.
+
+A counterfactual right on the boundary is undone by the next retraining or by a slip in a form. So the favourable
+condition can ask for more: a margin, the agreement of other models, survival of noise on the inputs (the paper's
+appendix "Robustness of Counterfactuals"). Each of these is one more model that must say yes, so the question becomes:
+at which k do all of them first agree? Where all are followed exactly, so is that: from the latest of their answers on,
+each is asked again until none has to go further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import expit, logit
+
+from globece import rays
+from globece.errors import InvalidParameterError, ModelError, check_choice, check_count, check_number
+from globece.models.base import Model
+from globece.models.blackbox import BlackBox
+from globece.models.decision import Decision
+from globece.space import BoolArray, FeatureSpace, FloatArray
+
+MarginScale = Literal["probability", "logit", "score"]
+SCALES = ("probability", "logit", "score")
+ROUNDS = (
+    10_000  # of asking: each ends at another of finitely many stretches, so this many means that something is wrong
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Robust:
+    """What recourse must survive.
+
+    Parameters
+    ----------
+    margin
+        How far beyond the model's own limit a counterfactual must come.
+    scale
+        In what the margin is counted: ``"probability"``, ``"logit"`` (log-odds), or ``"score"`` (a regressor's value,
+        or the decision function of a classifier without probabilities).
+    models
+        Other models that must agree: retrained ones, or bootstrapped ones. They take the same rows.
+    noise
+        Largest error on each continuous input, in bins of the default cost (a tenth of its observed range). Of errors
+        drawn evenly up to that, all must leave the outcome favourable.
+    draws
+        How many errors are drawn.
+    seed
+        Seed of these draws.
+
+    Examples
+    --------
+    >>> Robust(margin=0.1).described
+    'a margin of 0.1 (probability)'
+    """
+
+    margin: float = 0.0
+    scale: MarginScale = "probability"
+    models: tuple[Any, ...] = ()
+    noise: float = 0.0
+    draws: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("margin", self.margin)
+        check_choice("scale", self.scale, SCALES)
+        check_number("noise", self.noise)
+        check_count("draws", self.draws)
+        check_count("seed", self.seed, low=0)
+        if not isinstance(self.models, (tuple, list)):
+            raise InvalidParameterError(f"models must be a list of models; got {self.models!r}")
+        object.__setattr__(self, "models", tuple(self.models))
+
+    @property
+    def described(self) -> str:
+        """What is asked for, in words."""
+        parts = []
+        if self.margin:
+            parts.append(f"a margin of {self.margin:g} ({self.scale})")
+        if self.models:
+            n = len(self.models)
+            parts.append(f"the agreement of {n} more model{'s' if n > 1 else ''}")
+        if self.noise:
+            parts.append(f"{self.draws} errors of up to {self.noise:g} bins on the inputs")
+        return ", ".join(parts) or "nothing more"
+
+
+@dataclass(frozen=True)
+class ByScore:
+    """A classifier asked for its score instead of its decision."""
+
+    model: Any
+
+    @property
+    def __name__(self) -> str:
+        return type(self.model).__name__
+
+    def predict(self, X: Any) -> Any:
+        """The decision function."""
+        return np.asarray(self.model.decision_function(X), dtype=np.float64)
+
+
+def stricter(model: Any, decide: Decision, margin: float, scale: MarginScale) -> dict[str, Any]:
+    """What to ask of a model, as arguments of :func:`globece.models.adapt.as_model`, so that a margin is kept."""
+    name = decide.name
+    if decide.favourable in ("above", "below") and decide.classes is None:
+        if scale != "score":
+            raise InvalidParameterError(f"scale must be 'score' for {name}, which gives values; got {scale!r}")
+        assert decide.threshold is not None
+        beyond = decide.threshold + (-margin if decide.favourable == "below" else margin)
+        return {"model": model, "favourable": decide.favourable, "threshold": beyond}
+    if scale == "score":
+        if decide.classes is None or len(decide.classes) != 2 or not hasattr(model, "decision_function"):
+            raise InvalidParameterError(f"scale 'score' needs a decision function of two classes, which {name} lacks")
+        second = decide.favourable == decide.classes[1]
+        return {
+            "model": ByScore(model),
+            "favourable": "above" if second else "below",
+            "threshold": margin if second else -margin,
+        }
+    if decide.classes is not None and not hasattr(model, "predict_proba"):
+        raise InvalidParameterError(f"scale {scale!r} needs predict_proba, which {name} lacks; use scale='score'")
+    cut = _own_cut(model, decide)
+    asked = cut + margin if scale == "probability" else float(expit(logit(cut) + margin))
+    if not asked < 1.0:
+        raise InvalidParameterError(
+            f"margin must be below {1.0 - cut:g}, since {name} asks for a probability of {cut:g}; got {margin!r}"
+        )
+    return {"model": model, "favourable": decide.favourable, "threshold": asked}
+
+
+def _own_cut(model: Any, decide: Decision) -> float:
+    """Probability of the favourable class from which the model itself decides for it."""
+    if decide.threshold is not None:
+        return decide.threshold
+    own = getattr(model, "best_threshold_", getattr(model, "threshold", None))
+    if type(model).__name__ in ("FixedThresholdClassifier", "TunedThresholdClassifierCV") and own != "auto":
+        assert decide.classes is not None
+        positive = decide.classes[1] if getattr(model, "pos_label", None) is None else model.pos_label
+        return float(own) if decide.favourable == positive else 1.0 - float(own)
+    return 0.5
+
+
+def errors_on(space: FeatureSpace, robust: Robust) -> FloatArray:
+    """Errors on the inputs, the first of them none: ``(draws + 1, width)``, or ``(1, width)`` without noise."""
+    if not robust.noise:
+        return np.zeros((1, space.width))
+    out = np.zeros((robust.draws + 1, space.width))
+    rng = np.random.default_rng(robust.seed)
+    for f in space.scalars:
+        if f.kind == "continuous" and not f.whole:
+            width = (f.observed[1] - f.observed[0]) / 10.0
+            out[1:, f.start] = rng.uniform(-robust.noise, robust.noise, robust.draws) * width
+    return out
+
+
+@dataclass(frozen=True)
+class RobustModel:
+    """A model together with what its counterfactuals must survive.
+
+    Attributes
+    ----------
+    own
+        The user's model, which says who is affected.
+    parts
+        Models that must all be favourable; each is a :class:`globece.models.adapt.Compiled` or a black box.
+    errors
+        Errors on the inputs that must not matter, one a row, the first of them none.
+    robust
+        What was asked for.
+    """
+
+    own: Any
+    parts: tuple[Any, ...]
+    errors: FloatArray
+    robust: Robust = Robust()
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The space whose rows it takes."""
+        return self.own.space  # type: ignore[no-any-return]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all parts are followed exactly."""
+        return all(part.exact for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.own.name  # type: ignore[no-any-return]
+
+    @property
+    def decide(self) -> Decision:
+        """The user's model."""
+        return self.own.decide  # type: ignore[no-any-return]
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether each row is favourable to all parts, whatever the error."""
+        out = np.ones(len(Z), dtype=bool)
+        for error in self.errors:
+            for part in self.parts:
+                left = np.flatnonzero(out)
+                if left.size:
+                    out[left] = part.favourable(Z[left] + error)
+        return out
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """Smallest margin of all parts."""
+        return np.min([part.margin(Z + error) for part in self.parts for error in self.errors], axis=0)
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which all agree; see :meth:`globece.models.base.Model.first_flip`."""
+        if not self.exact:
+            some = next(part for part in self.parts if not part.exact)
+            box = some if isinstance(some, BlackBox) else BlackBox(self.decide, self.space)
+            return _Searched(**{**vars(box), "all_of": self}).first_flip(Z, directions, limit, start)
+        asked = [(part, error) for error in self.errors for part in _moved(self.parts, error)]
+        k = np.zeros(limit.shape) if start is None else start.copy()
+        unsettled, rounds = np.arange(len(Z)), 0
+        while unsettled.size:
+            before = k[:, unsettled].copy()
+            for part, error in asked:
+                open_ = unsettled[np.isfinite(k[:, unsettled]).any(axis=0)]
+                k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], k[:, open_])
+            unsettled = unsettled[(k[:, unsettled] != before).any(axis=0)] if len(asked) > 1 else unsettled[:0]
+            rounds += 1
+            if rounds > ROUNDS:
+                raise ModelError(f"{self.name} and those that must agree with it find no common scalar; please report")
+        return self._settled(Z, directions, limit, k) if self.errors.any() else k
+
+    def _settled(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray) -> FloatArray:
+        """An error added before travelling and after may round differently: where that decides, go a hair further."""
+        cores = replace(self, parts=tuple(getattr(part, "core", part) for part in self.parts))
+        for i, delta in enumerate(directions):
+            waiting = np.flatnonzero(np.isfinite(k[i]))
+            for hair in (0.0, *2.0 ** np.arange(-52, -38)):
+                k[i, waiting] = np.minimum(k[i, waiting] * (1.0 + hair), limit[i, waiting])
+                after = rays.positions(self.space, Z[waiting], delta, k[i, waiting])
+                waiting = waiting[~cores.favourable(after)]
+                if not waiting.size:
+                    break
+            k[i, waiting] = np.inf
+        return k
+
+
+def _moved(parts: Sequence[Any], error: FloatArray) -> list[Model]:
+    """The exact parts over rows that are off by an error: their ranges are off by as much."""
+    cores = [getattr(part, "core", part) for part in parts]
+    if not error.any():
+        return cores
+    space = cores[0].space
+    features = tuple(
+        f if f.is_block else replace(f, low=f.low + error[f.start], high=f.high + error[f.start])
+        for f in space.features
+    )
+    return [replace(core, space=replace(core.space, features=features)) for core in cores]
+
+
+@dataclass(frozen=True)
+class _Searched(BlackBox):
+    """A search for the k at which all agree."""
+
+    all_of: RobustModel | None = None
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        assert self.all_of is not None
+        return self.all_of.favourable(Z)
+
+
+def own(model: Any) -> Any:
+    """The user's model itself, which says who is affected."""
+    return model.own if isinstance(model, RobustModel) else model
+
+
+def tally(model: Any) -> tuple[int, int]:
+    """Calls of the user's models and rows given to them."""
+    parts = model.parts if isinstance(model, RobustModel) else (model,)
+    found = {id(p.decide.tally): p.decide.tally for p in (own(model), *parts)}
+    return sum(t.calls for t in found.values()), sum(t.rows for t in found.values())
