@@ -22,6 +22,7 @@ from globece.models.decision import Decision, decision
 from globece.models.final import LinearRule, half_spaces, unwrap
 from globece.models.inputs import Input
 from globece.models.linear import LinearModel
+from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 PUSHED_ROWS = 512  # rows moved about for the check, beside the user's own
@@ -91,8 +92,8 @@ def as_model(
     Parameters
     ----------
     model
-        An estimator, a pipeline, a function (see :func:`globece.models.decision.decision`), or a pair
-        ``(coef, intercept)``.
+        An estimator, a pipeline, a torch module, a function (see :func:`globece.models.decision.decision`), or a
+        pair ``(coef, intercept)``.
     space
         The space whose decoded rows the model takes.
     favourable, threshold, timeout
@@ -119,9 +120,10 @@ def as_model(
     decide = decision(model, favourable=favourable, threshold=threshold, timeout=timeout)
     tried = None if scalars is None else np.asarray(scalars, dtype=np.float64)
     box = BlackBox(decide, space, grid, batch_rows, tried)
-    if not compile or scalars is not None or not hasattr(model, "predict"):
+    module = is_module(model)
+    if not compile or scalars is not None or not (module or hasattr(model, "predict")):
         return box
-    if decide.classes is None and decide.threshold is None:
+    if decide.classes is None and decide.threshold is None and not module:
         return box  # numbers without a threshold: the first answer will say what is missing
     try:
         core = compile_model(model, space, decide)
@@ -183,7 +185,11 @@ def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[I
 def _network(
     estimator: Any, space: FeatureSpace, inputs: Sequence[Input], favourable: Any, threshold: float | None
 ) -> Model:
-    raise NotCompiled(f"step {type(estimator).__name__} is not one that can be compiled")
+    from globece.models import networks
+
+    if not networks.supports(estimator):
+        raise NotCompiled(f"step {type(estimator).__name__} is not one that can be compiled")
+    return networks.ReLUNetwork.from_model(estimator, space, inputs, favourable=favourable, threshold=threshold)
 
 
 def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
@@ -193,9 +199,10 @@ def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), PUSHED_ROWS)).astype(int)]
     for what, Z in (("the rows given", rows), ("rows pushed along random rays", _pushed(box.space, some))):
         ours, theirs = core.favourable(Z), box.favourable(Z)
-        differs = np.flatnonzero(ours != theirs)
+        margin = core.margin(Z)
+        differs = np.flatnonzero((ours != theirs) | ((margin > 0.0) != theirs))
         if differs.size:
-            size = np.abs(core.margin(Z))
+            size = np.abs(margin)
             # right on the boundary the two may round differently; the original decides there
             if not (size[differs] <= 1e-6 * np.nanmax(size)).all():
                 raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import InvalidParameterError, ModelError, check_number
+from globece.models.torch_modules import Asked, is_module
 from globece.space import BoolArray, FloatArray
 
 SIDES = ("above", "below")
@@ -149,7 +150,9 @@ def decision(
     Parameters
     ----------
     model
-        An estimator, or a function of native rows that returns outcomes, scores or class probabilities.
+        An estimator, a torch module, or a function of native rows that returns outcomes, scores or class
+        probabilities. A module's columns are its classes 0, 1 and so on; one column is the score of class 1 against
+        0, or its probability where the module ends in a sigmoid.
     favourable
         The outcome people want. By default the positive class: the second of two classes, or 1. For a regressor or
         a scoring function ``"above"`` (default) or ``"below"`` the threshold.
@@ -171,6 +174,8 @@ def decision(
     cut = None if threshold is None else check_number("threshold", threshold, low=-np.inf)
     name = getattr(model, "__name__", None) or type(model).__name__
     _check_fitted(model, name)
+    if is_module(model):
+        return _of_module(model, name, favourable, cut, limit)
     classes = getattr(model, "classes_", None)
     if classes is not None:
         known = tuple(np.asarray(classes).tolist())
@@ -194,6 +199,15 @@ def decision(
         )
     default = 1 if cut is None or hasattr(model, "predict_proba") else "above"
     return Decision(ask, name, default if favourable is None else favourable, cut, None, limit)
+
+
+def _of_module(module: Any, name: str, favourable: Any, threshold: float | None, timeout: float | None) -> Decision:
+    if favourable in SIDES:
+        return Decision(Asked(module, values=True), name, favourable, threshold, None, timeout)
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
+    ask = Asked(module, by_chance=threshold is not None)
+    return Decision(ask, name, 1 if favourable is None else favourable, threshold, None, timeout)
 
 
 def _class_of(favourable: Any, classes: tuple[Any, ...], name: str) -> Any:

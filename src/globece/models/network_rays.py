@@ -7,8 +7,6 @@ these bounds is done with; one over which no unit bends is straight, and its roo
 to where the bounds leave room, or halved. So most of the network's pieces are never looked at, and none is missed.
 
 The twin cuts the ray at every bend of every unit, layer by layer, and looks at all pieces.
-
-No model uses this yet: what reads a network and confirms its answers with the original is still to come.
 """
 
 from __future__ import annotations
@@ -570,12 +568,17 @@ def _past(moves, ids, k):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clear_of_noise(near, far, outputs, a, b, first, noise):  # type: ignore[no-untyped-def]
-    """On a straight stretch that turns favourable, from where on every output exceeds the noise, if that is near."""
-    clear = first
+    """On a straight stretch that turns favourable, from where on every output exceeds the noise, if that is near.
+
+    The line is followed past the stretch's end, so that the answer does not depend on how the ray was cut.
+    """
+    at, move = a + first * (b - a), 0.0
     for m in range(outputs, len(near)):
-        if near[m] < noise:
-            clear = max(clear, (noise - near[m]) / (far[m] - near[m])) if far[m] > near[m] else 1.0
-    return min(a + min(clear, 1.0) * (b - a), (a + first * (b - a)) * (1.0 + FAR_ENOUGH))
+        rise = far[m] - near[m]
+        short = noise - (near[m] + first * rise)
+        if short > 0.0:
+            move = max(move, short / rise * (b - a)) if rise > 0.0 else np.inf
+    return at + min(move, FAR_ENOUGH * at)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
@@ -636,7 +639,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
                 if opens >= closes:
                     done = True
                 elif straight:
-                    return _clear_of_noise(near, far, outputs, a, b, opens, noise), False
+                    return min(_clear_of_noise(near, far, outputs, a, b, opens, noise), limit), False
                 else:
                     new_a = a + opens * length
                     new_b = a + closes * length if closes < 1.0 else b

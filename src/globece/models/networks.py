@@ -1,0 +1,292 @@
+"""ReLU networks: exact rays, confirmed by the network itself.
+
+The kernel follows the network in double precision. The network's own sums, in single precision for most, are rounded,
+and right behind the first flip the rounding may win. So each answer is tried on the network and moved on by a hair
+until the network agrees by more than its sums would differ in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from globece import rays
+from globece.errors import ModelError
+from globece.models.decision import Decision
+from globece.models.inputs import Input, Lookup, Number, Steps, evaluate
+from globece.models.network_rays import Layers, Net, Search, compile_net, first_flips
+from globece.models.network_reading import Conditions, Reading, conditions, read, supports
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+BATCH = 65_536  # rows at a time
+# All in units of the network's own precision, times what its scores are summed from.
+CLEAR = 4.0  # a score beyond this, and twice its own error, is favourable in whatever order it is summed
+ASKED = 4.0  # what the kernel is asked to clear
+NEEDED = (16.0, 128.0, 1024.0, 8192.0)  # what it must clear where the network does not agree
+# Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
+BITS, BITS_DOUBLE = 26, 40
+HAIRS = 8  # each twice the one before
+
+
+@dataclass(frozen=True)
+class ReLUNetwork:
+    """A network of affine maps and bends over the encoded matrix, with exact rays.
+
+    Build one with :meth:`from_model`.
+
+    Attributes
+    ----------
+    space
+        The space whose rows it takes.
+    inputs
+        The network's inputs, as functions of the encoded matrix.
+    reading, asks
+        The network as it was read, and what the favourable outcome asks of its scores.
+    layers, net
+        From the encoded matrix to what is asked, in double precision; the same laid out for the kernel.
+    fill
+        What stands for a missing number, by encoded column.
+    own
+        The network's own decision about its inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from globece.models.inputs import identity
+    >>> X = np.array([[0.0], [1.0], [2.0], [5.0]])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income"])
+    >>> network = MLPClassifier(4, solver="lbfgs", random_state=0).fit(X, [0, 0, 1, 1])
+    >>> model = ReLUNetwork.from_model(network, space, identity(1), favourable=1)
+    >>> model.favourable(X)
+    array([False, False,  True,  True])
+    >>> k = model.first_flip(X[:1], np.array([[1.0]]), np.array([[5.0]]))
+    >>> 1.0 < k[0, 0] < 2.0
+    True
+    """
+
+    space: FeatureSpace
+    inputs: tuple[Input, ...]
+    reading: Reading
+    asks: Conditions
+    layers: Layers
+    net: Net
+    fill: FloatArray
+    own: Decision
+
+    exact = True
+
+    @classmethod
+    def from_model(
+        cls,
+        estimator: Any,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        *,
+        favourable: Any,
+        threshold: float | None = None,
+    ) -> ReLUNetwork:
+        """Compile a network.
+
+        Parameters
+        ----------
+        estimator
+            A torch module of layers in order, or a fitted MLPClassifier or MLPRegressor.
+        space
+            The space whose encoded matrix the compiled model takes.
+        inputs
+            The network's inputs, in order, as functions of the encoded matrix.
+        favourable
+            A class; or ``"above"`` / ``"below"`` the threshold, for a network that gives a value.
+        threshold
+            A probability that the favourable class must reach, or the value that the output must.
+
+        Raises
+        ------
+        ModelError
+            If the network cannot be followed exactly; the message says why.
+        """
+        name, reading = type(estimator).__name__, read(estimator)
+        expected = len(reading.layers.weights[0])
+        if expected != len(inputs):
+            raise ModelError(f"{name} takes {expected} inputs and its steps give {len(inputs)}")
+        asks = conditions(reading, favourable, threshold, name)
+        matrix, shift, fill = _affine(space, inputs)
+        layers = reading.layers.before(matrix, shift).after(asks.matrix, asks.shift)
+        classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
+        wanted = "value" if classes is None else "class" if threshold is None else "chance"
+
+        def ask(V: FloatArray) -> FloatArray:
+            return reading.ask(V, wanted)
+
+        own = Decision(ask, name, favourable, threshold, classes)
+        return cls(space, tuple(inputs), reading, asks, layers, compile_net(layers, asks.closed), fill, own)
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.own.name
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """What the network itself says about each row."""
+        out = np.empty(len(Z), dtype=bool)
+        for start in range(0, len(Z), BATCH):
+            part = Z[start : start + BATCH]
+            out[start : start + len(part)] = self.own(self._seen(part), len(part))
+        return out
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side, in the network's scores and double precision."""
+        out = np.empty(len(Z))
+        for start in range(0, len(Z), BATCH):
+            part = Z[start : start + BATCH]
+            out[start : start + len(part)] = self.layers(np.where(np.isnan(part), self.fill, part)).min(axis=1)
+        return out
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
+        begin = np.where(lost, limit, 0.0 if start is None else start)
+        search = Search(limit, begin, np.zeros(limit.shape), ASKED * self.reading.precision)
+        found = self._settled(Z, directions, self._ask_kernel(Z, directions, search), limit)
+        if start is not None:  # the kernel looks past the start; the start itself counts
+            i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
+            _, stays = self._confirm(Z, directions, i, j, start[i, j])
+            found[i[stays], j[stays]] = start[i[stays], j[stays]]
+        return found
+
+    def _settled(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+        """The kernel's answers, moved on until the network itself agrees."""
+        i, j = np.nonzero(np.isfinite(k))
+        size, agrees = self._confirm(Z, directions, i, j, k[i, j])
+        i, j, size = i[~agrees], j[~agrees], size[~agrees]
+        for hair in 2.0 ** (np.arange(HAIRS) + 4 - self._bits):
+            if not i.size:
+                return k
+            further = np.minimum(k[i, j] * (1.0 + hair), limit[i, j])
+            _, agrees = self._confirm(Z, directions, i, j, further)
+            k[i[agrees], j[agrees]] = further[agrees]
+            i, j, size = i[~agrees], j[~agrees], size[~agrees]
+        for needed in NEEDED:
+            if not i.size:
+                return k
+            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], needed * self.reading.precision * size)
+            left = np.isfinite(k[i, j])
+            i, j, size = i[left], j[left], size[left]
+            _, agrees = self._confirm(Z, directions, i, j, k[i, j])
+            i, j, size = i[~agrees], j[~agrees], size[~agrees]
+        k[i, j] = np.inf
+        return k
+
+    @property
+    def _bits(self) -> int:
+        return BITS if self.reading.precision > 1e-10 else BITS_DOUBLE
+
+    def _ask_kernel(self, Z: FloatArray, directions: FloatArray, search: Search) -> FloatArray:
+        k, jumped = first_flips(self.net, self.space, Z, self.fill, directions, search)
+        glided = np.isfinite(k) & ~jumped
+        k[glided] = np.minimum(_rounded_up(k[glided], self._bits), search.limit[glided])
+        return k
+
+    def _search_on(
+        self,
+        Z: FloatArray,
+        directions: FloatArray,
+        limit: FloatArray,
+        which: tuple[IntArray, IntArray],
+        start: FloatArray,
+        need: FloatArray,
+    ) -> FloatArray:
+        """Where these rays, past the start, first exceed the need."""
+        (some, i), (rows, j) = (np.unique(w, return_inverse=True) for w in which)
+        end = limit[np.ix_(some, rows)]
+        from_, needs = end.copy(), np.zeros(end.shape)  # a ray that starts at its end is passed over
+        from_[i, j], needs[i, j] = start, need
+        return self._ask_kernel(Z[rows], directions[some], Search(end, from_, needs))[i, j]
+
+    def _confirm(
+        self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """What the scores of these rays are summed from, and whether the network is clear that they are favourable."""
+        size, agrees = np.empty(len(i)), np.empty(len(i), dtype=bool)
+        last, bias = np.abs(self.layers.weights[-1]), np.abs(self.layers.biases[-1])
+        for start in range(0, len(i), BATCH):
+            part = slice(start, start + BATCH)
+            P = self._positions(Z, directions, i[part], j[part], k[part])
+            V = self._seen(P)
+            hidden, scores = self.reading.run(V)
+            if not self.layers.leaks:  # nothing is hidden: what the one map sums
+                hidden = V
+                last = np.abs(self.reading.layers.weights[-1] @ self.asks.matrix)
+            size[part] = (np.abs(hidden) @ last + bias).max(axis=1)
+            lead = (scores @ self.asks.matrix + self.asks.shift).min(axis=1)
+            agrees[part] = lead > CLEAR * self.reading.precision * size[part] + 2.0 * np.abs(lead - self.margin(P))
+            if self.reading.head is not None or self.own.threshold is not None:
+                # what is made of the scores is rounded once more
+                agrees[part] &= self.own(V, len(V))
+        return size, agrees
+
+    def _positions(self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray) -> FloatArray:
+        """Where these rays are at k; ``i`` must ascend."""
+        out = np.empty((len(i), self.space.width))
+        edges = np.searchsorted(i, np.arange(len(directions) + 1))
+        for d in np.flatnonzero(np.diff(edges)):
+            part = slice(edges[d], edges[d + 1])
+            out[part] = rays.positions(self.space, Z[j[part]], directions[d], k[part])
+        return out
+
+    def _seen(self, Z: FloatArray) -> FloatArray:
+        """What the network sees of these rows."""
+        columns = [_copied(source) for source in self.inputs]
+        if None in columns:
+            return evaluate(self.inputs, Z)
+        return Z if columns == list(range(self.space.width)) else Z[:, columns]  # type: ignore[index]
+
+
+def _copied(source: Input) -> int | None:
+    """The encoded column that an input is a copy of, if it is."""
+    if isinstance(source, Number):
+        return source.column if source.forward is None and source.fill is None else None
+    if isinstance(source, Lookup):
+        place = int(source.table.argmax())
+        return source.start + place if (source.table == np.eye(len(source.table))[place]).all() else None
+    return None
+
+
+def _rounded_up(k: FloatArray, bits: int) -> FloatArray:
+    share, power = np.frexp(k)
+    return np.asarray(np.ldexp(np.ceil(np.ldexp(share, bits)), power - bits))
+
+
+def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Inputs as ``Z @ matrix + shift``, and what a missing number is replaced by before that."""
+    matrix, shift, fill = np.zeros((space.width, len(inputs))), np.zeros(len(inputs)), np.full(space.width, np.nan)
+    names = {c: f.name for f in space.features for c in range(f.start, f.stop)}
+    filled: dict[int, set[float | None]] = {}
+    for i, source in enumerate(inputs):
+        if isinstance(source, Lookup):
+            if not np.isfinite(source.table).all():
+                raise ModelError(f"a category of {names[source.start]!r} enters as no number")
+            matrix[source.start : source.start + len(source.table), i] = source.table
+        elif isinstance(source, Steps):
+            raise ModelError(f"column {names[source.column]!r} enters by steps, which a network is not followed over")
+        elif source.scale is None or source.shift is None:
+            raise ModelError(f"column {names[source.column]!r} moves along a curve")
+        else:
+            matrix[source.column, i], shift[i] = source.scale, source.shift
+            filled.setdefault(source.column, set()).add(source.fill)
+    for column, values in filled.items():
+        if len(values) > 1:
+            raise ModelError(f"column {names[column]!r} is filled in two ways")
+        (value,) = values
+        fill[column] = np.nan if value is None else value
+    fill[[c for c in range(space.width) if c not in filled]] = 0.0  # nobody sees these, or they are never missing
+    return matrix, shift, fill
+
+
+__all__ = ["ReLUNetwork", "supports"]

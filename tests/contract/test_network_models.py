@@ -1,0 +1,267 @@
+"""Networks pass the public contract suite, and networks that cannot be followed say why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+
+from globece import FeatureSpace, as_model, rays
+from globece.errors import GlobeCEWarning
+from globece.models.adapt import Compiled
+from globece.testing.models import GRID, ModelCase, ModelContract
+from tests.contract.test_models import FRAME, LABEL, NUMBERS, TEXT, compiled, fitted
+from tests.paper_models import LOADERS, paper_problem
+from tests.problems import approve_matrix, matrix, matrix_space
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+X = matrix(400)
+y = approve_matrix(X)
+FREE = {"ranges": "unbounded", "whole": []}
+BOUND = {"decreasing": ["debts"]}
+SINGLE = 1e-5  # share of k that rounding in single precision may cost
+UNSURE = 128 * 2.0**-23  # share of what a score is summed from, of which rounding makes either sign
+
+
+def trained(module: Any, seed: int = 0, steps: int = 60) -> Any:
+    """Fit a module roughly, so that both outcomes occur and units bend where the rows are."""
+    torch.manual_seed(seed)
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+    rows, mean, spread = torch.tensor(X, dtype=torch.float32), X.mean(axis=0), X.std(axis=0) + 1e-9
+    first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))
+    with torch.no_grad():  # raw rows: the first layer takes them to scale
+        first.weight /= torch.tensor(spread, dtype=torch.float32)
+        first.bias -= first.weight @ torch.tensor(mean, dtype=torch.float32)
+    outputs = module(rows).shape[1]
+    wanted = torch.tensor(np.digitize(X @ [1.0, -0.4, 1.5, 0.0, 0.3, 0.02], [3.0, 4.0]) if outputs == 3 else y)
+    learner = torch.optim.Adam(module.parameters(), lr=0.02)
+    module.train()
+    for _ in range(steps):
+        learner.zero_grad()
+        out = module(rows)
+        head = type(list(module.modules())[-1]).__name__
+        if outputs == 1:
+            score = out[:, 0] if head != "Sigmoid" else torch.logit(out[:, 0], eps=1e-6)
+            loss = nn.functional.binary_cross_entropy_with_logits(score, wanted.float())
+        else:
+            score = torch.log(out + 1e-9) if head == "Softmax" else out
+            loss = nn.functional.cross_entropy(score, wanted.long())
+        loss.backward()
+        learner.step()
+    return module.eval()
+
+
+class NetworkContract(ModelContract):
+    """The contract, but for what single precision leaves open: a score within rounding of 0 may have either sign."""
+
+    def _nothing_earlier(self, case: ModelCase, row: Any, delta: Any, limit: float, k: float) -> None:
+        end = min(limit, k * (1.0 - 1e-9))
+        points = np.concatenate([
+            np.linspace(0.0, end, GRID + 1)[1:],
+            np.nextafter(rays.row_switches(case.model.space, row[None], delta)[0], np.inf),
+        ])  # fmt: skip
+        points = points[(points < k) & (points <= limit)]
+        line = rays.positions(case.model.space, np.repeat(row[None], points.size, axis=0), delta, points)
+        flips = case.model.favourable(line)
+        clear = flips & (case.model.margin(line) > UNSURE * summed(case.model, line))
+        assert not clear.any(), f"flips at {points[clear.argmax()]!r}, reported at {k!r}"
+        # and what is open is short, and right before the answer
+        assert not flips[points < k - 1e-5 * limit].any()
+
+
+def summed(model: Any, Z: Any) -> Any:
+    """What the scores are summed from."""
+    layers, V = model.core.layers, Z
+    for weight, bias, leak in zip(layers.weights, layers.biases, layers.leaks, strict=False):
+        V = V @ weight + bias
+        V = np.where(V > 0.0, V, leak * V)
+    return (np.abs(V) @ np.abs(layers.weights[-1]) + np.abs(layers.biases[-1])).max(axis=1)
+
+
+class Ordered(nn.Module):
+    """No Sequential, but its children run in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.bend, self.last = nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.bend(self.first(x)))
+
+
+class Shared(Ordered):
+    """Its children, run in order, are not what it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Sequential(nn.Linear(12, 12), nn.Linear(12, 2))
+
+    def forward(self, x: Any) -> Any:
+        return self.last[1](self.bend(self.last[0](self.bend(self.first(x)))))
+
+
+def plain(*last: Any, outputs: int = 2, bend: Any = None) -> Any:
+    return nn.Sequential(
+        nn.Linear(6, 16), bend or nn.ReLU(), nn.Linear(16, 12), nn.ReLU(), nn.Linear(12, outputs), *last
+    )
+
+
+MODULES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "two scores": (plain(), {}),
+    "two scores, other class": (plain(), {"favourable": 0}),
+    "two scores, threshold": (plain(), {"threshold": 0.7}),
+    "leaky": (plain(bend=nn.LeakyReLU(0.2)), {}),
+    "softmax": (plain(nn.Softmax(dim=1)), {}),
+    "softmax, threshold": (plain(nn.Softmax(dim=-1)), {"threshold": 0.6}),
+    "log softmax": (plain(nn.LogSoftmax(dim=1)), {"threshold": 0.3, "favourable": 0}),
+    "one score": (plain(outputs=1), {}),
+    "one score, other class, threshold": (plain(outputs=1), {"favourable": 0, "threshold": 0.4}),
+    "sigmoid": (plain(nn.Sigmoid(), outputs=1), {}),
+    "sigmoid, other class": (plain(nn.Sigmoid(), outputs=1), {"favourable": 0}),
+    "three classes, first": (plain(outputs=3), {"favourable": 0}),
+    "three classes, second": (plain(nn.Softmax(dim=1), outputs=3), {"favourable": 1}),
+    "three classes, third": (plain(outputs=3), {"favourable": 2}),
+    "value above": (plain(outputs=1), {"favourable": "above", "threshold": 0.5}),
+    "value below": (plain(outputs=1), {"favourable": "below", "threshold": -0.5}),
+    "normalised": (
+        nn.Sequential(
+            nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 8), nn.PReLU(),
+            nn.Linear(8, 2, bias=False),
+        ),
+        {},
+    ),
+    "nested": (
+        nn.Sequential(
+            nn.Flatten(), nn.Sequential(nn.Linear(6, 10), nn.Sequential(nn.ReLU(), nn.Dropout())), nn.Identity(),
+            nn.Linear(10, 4), nn.Linear(4, 2),
+        ),
+        {},
+    ),
+    "children in order": (Ordered(), {}),
+    "no hidden layer": (nn.Sequential(nn.Linear(6, 2)), {}),
+    "double": (plain().double(), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("constraints", [FREE, BOUND], ids=["free", "bound"])
+@pytest.mark.parametrize("which", MODULES)
+class TestModules(NetworkContract):
+    @pytest.fixture
+    def case(self, which: str, constraints: dict) -> ModelCase:
+        module, wanted = MODULES[which]
+        found = compiled(trained(module.float()), matrix_space(X, **constraints), X, **wanted)
+        if which == "double":
+            found = compiled(module.double(), matrix_space(X, **constraints), X, **wanted)
+        return ModelCase(found, X[:150], 6, 4, 1e-9 if which == "double" else SINGLE)
+
+
+QUICK = {"solver": "lbfgs", "max_iter": 80, "random_state": 0}
+MLPS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "two classes": (MLPClassifier((12, 8), **QUICK), {}),
+    "other class": (MLPClassifier((12,), **QUICK), {"favourable": 0}),
+    "threshold": (MLPClassifier((12, 8), **QUICK), {"threshold": 0.8}),
+    "identity": (MLPClassifier((6, 4), activation="identity", **QUICK), {}),
+    "value": (MLPRegressor(hidden_layer_sizes=(12,), **QUICK), {"threshold": 0.5}),
+    "value below": (MLPRegressor(hidden_layer_sizes=(8, 4), **QUICK), {"threshold": 0.4, "favourable": "below"}),
+}
+
+
+@pytest.mark.parametrize("constraints", [FREE, BOUND], ids=["free", "bound"])
+@pytest.mark.parametrize("which", MLPS)
+class TestPerceptrons(ModelContract):
+    @pytest.fixture
+    def case(self, which: str, constraints: dict) -> ModelCase:
+        estimator, wanted = MLPS[which]
+        model = fitted(make_pipeline(StandardScaler(), estimator), X, y)
+        return ModelCase(compiled(model, matrix_space(X, **constraints), X, **wanted), X[:150], 6, 4)
+
+
+class TestThreeClasses(ModelContract):
+    @pytest.fixture(params=[0, 1, 2])
+    def case(self, request: pytest.FixtureRequest) -> ModelCase:
+        estimator = MLPClassifier((12,), **QUICK)
+        model = fitted(make_pipeline(StandardScaler(), estimator), X, np.digitize(X[:, 0] - 0.3 * X[:, 1], [1, 3]))
+        return ModelCase(compiled(model, matrix_space(X), X, favourable=request.param), X[:150], 6, 4)
+
+
+def pipeline(final: Any) -> Any:
+    numbers = make_pipeline(SimpleImputer(), StandardScaler(), MinMaxScaler())
+    return make_pipeline(make_column_transformer((numbers, NUMBERS), (OneHotEncoder(), TEXT)), final)
+
+
+@pytest.mark.parametrize("constraints", [FREE, {}], ids=["free", "bound"])
+class TestPipelines(ModelContract):
+    """Raw text and missing values in, exact scalars out."""
+
+    @pytest.fixture
+    def case(self, constraints: dict) -> ModelCase:
+        space = FeatureSpace.from_frame(FRAME, **constraints)
+        model = fitted(pipeline(MLPClassifier((10,), **QUICK)), FRAME, LABEL)
+        found = compiled(model, space, FRAME)
+        rows = space.encode(FRAME)
+        np.testing.assert_array_equal(found.core.favourable(rows), found.original.favourable(rows))
+        return ModelCase(found.core, rows[:100], 5, 4)
+
+
+def test_a_threshold_around_a_pipeline_is_followed() -> None:
+    inner = make_pipeline(StandardScaler(), MLPClassifier((8,), **QUICK))
+    found = compiled(fitted(FixedThresholdClassifier(inner, threshold=0.7), X, y), matrix_space(X), X)
+    np.testing.assert_array_equal(found.core.favourable(X), found.favourable(X))
+
+
+@pytest.mark.paper_data
+@pytest.mark.parametrize("constraints", ["free", "bound"])
+@pytest.mark.parametrize("dataset", LOADERS)
+class TestPaperNetworks(NetworkContract):
+    @pytest.fixture
+    def case(self, dataset: str, constraints: str) -> ModelCase:
+        paper = paper_problem(dataset, "dnn")
+        groups = {name: columns for name, columns in paper.features.items() if columns}
+        numbers = [name for name, columns in paper.features.items() if not columns]
+        whole = [n for n in numbers if (paper.x[:, paper.columns.index(n)] % 1 == 0).all()]
+        bound = {"whole": whole, "increasing": numbers[:1], "decreasing": numbers[1:2]}
+        space = FeatureSpace.from_matrix(
+            paper.x,
+            columns=paper.columns,
+            groups=groups,
+            **({"ranges": "unbounded"} if constraints == "free" else bound),
+        )
+        rows = space.encode(paper.x[:600])
+        found = as_model(paper.model.to_torch(), space, rows=rows)
+        assert isinstance(found, Compiled)
+        np.testing.assert_array_equal(found.favourable(rows), ~paper.affected[:600])
+        return ModelCase(found, rows, 6, 4, SINGLE)
+
+
+def test_any_other_module_is_searched() -> None:
+    module = trained(nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 2)))
+    space = matrix_space(X, **FREE)
+    with pytest.warns(GlobeCEWarning, match=r"searched as a black box.*layer Tanh"):
+        found = as_model(module, space, rows=X)
+    assert not found.exact
+    own = module(torch.tensor(X, dtype=torch.float32)).argmax(dim=1).numpy() == 1
+    np.testing.assert_array_equal(found.favourable(X), own)
+    affected = X[~own][:30]
+    delta = np.array([[1.0, -1.0, 0.0, 0.0, 0.0, 0.0]])
+    (k,) = found.first_flip(affected, delta, np.full((1, len(affected)), 6.0))
+    hit = np.isfinite(k)
+    assert hit.any()
+    assert found.favourable(affected[hit] + k[hit, None] * delta).all()
+    assert not found.favourable(affected[hit] + (k[hit] * (1.0 - 2e-6))[:, None] * delta).any()
+
+
+def test_parts_in_another_order_are_searched() -> None:
+    with pytest.warns(GlobeCEWarning, match="run in order, do not give its own output"):
+        found = as_model(trained(Shared()), matrix_space(X), rows=X)
+    assert not found.exact
