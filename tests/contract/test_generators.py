@@ -18,6 +18,7 @@ from globece.directions import (
     ClosedForm,
     FixedDirections,
     FromLocal,
+    GradientDescent,
     ImportanceSampling,
     ItemsetSampling,
     MeanDifference,
@@ -28,7 +29,7 @@ from globece.directions import (
 )
 from globece.errors import InvalidDirectionError
 from globece.testing import GeneratorCase, GeneratorContract
-from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
+from tests.problems import MATRIX_WEIGHTS, approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
 FRAME = mixed_frame(300)
 LABEL = approve(FRAME)
@@ -118,6 +119,17 @@ class TestClosedForm(GeneratorContract):
     @pytest.fixture
     def case(self) -> GeneratorCase:
         return GeneratorCase(ClosedForm(), linear_problem())
+
+
+class TestGradientDescent(GeneratorContract):
+    @pytest.fixture
+    def case(self) -> GeneratorCase:
+        torch = pytest.importorskip("torch")
+        net = torch.nn.Linear(6, 1)  # what tests.problems.approve_matrix decides
+        with torch.no_grad():
+            net.weight.copy_(torch.as_tensor(MATRIX_WEIGHTS[None]))
+            net.bias.fill_(-4.0)
+        return GeneratorCase(GradientDescent(restarts=4, steps=20, module=net), tree_problem())
 
 
 class TestFixedDirections(GeneratorContract):

@@ -15,6 +15,7 @@ from globece.directions import (
     ClosedForm,
     FixedDirections,
     FromLocal,
+    GradientDescent,
     ImportanceSampling,
     ItemsetSampling,
     MeanDifference,
@@ -24,6 +25,7 @@ from globece.directions import (
     nearest_favourable,
 )
 from globece.directions.constraints import admissible
+from globece.directions.gradient import native_map
 from globece.directions.protocol import proposed
 from globece.errors import InvalidDirectionError, InvalidParameterError, ModelError, UnknownFeatureError
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
@@ -170,6 +172,8 @@ def test_each_parameter_given_rubbish_says_so() -> None:
         (lambda: FromLocal(nearest_favourable(), rows=0), "rows"),
         (lambda: MeanDifference(n_clusters=0), "n_clusters"),
         (lambda: ClosedForm(cost=0), "cost"),
+        (lambda: GradientDescent(steps=0), "steps"),
+        (lambda: GradientDescent(lambda_=-1), "lambda_"),
         (lambda: Mixed([]), "generators must list"),
         (lambda: Mixed([UniformSampling()], shares=[1, 2]), "shares must be one per generator"),
         (lambda: Mixed([UniformSampling()], shares=[0]), "shares must not all be 0"),
@@ -257,6 +261,57 @@ def test_the_first_mean_difference_is_that_of_all() -> None:
     np.testing.assert_allclose(first, problem.cost.normalise(wanted[None], 2.0)[0], rtol=1e-9)
     assert len(others) > 20
     assert len(MeanDifference(n_clusters=1).propose(problem, 100, rng())) <= 5
+
+
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+def network(weights: np.ndarray, bias: float) -> Any:
+    """Return a module with two logits whose difference is linear, and a dropout that must not be in the way."""
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(len(weights), 2), torch.nn.Dropout(0.9))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.as_tensor(np.array([-weights, weights]) / 2))
+        net[0].bias.copy_(torch.as_tensor([-bias / 2, bias / 2]))
+    return net.train()
+
+
+def test_gradient_descent_finds_what_the_closed_form_knows() -> None:
+    model, X, space = svm()
+    net = network(model.coef_[0], float(model.intercept_[0]))
+    ours = explain(model, X, space=space, generator=GradientDescent(module=net), rng=0)
+    best = explain(model, X, space=space, generator=ClosedForm(), rng=0)
+    assert ours.score == pytest.approx(best.score, rel=1e-6)
+    assert net.training
+    assert all(p.grad is None for p in net.parameters())
+
+
+def test_gradient_descent_switches_categories() -> None:
+    pytest.importorskip("torch")
+    X = matrix(300)
+    space = matrix_space(X, permitted={"home": ["own", "free"]}, immutable=["age"])
+    net = network(np.array([0.1, -0.1, 6.0, 0.0, 0.0, 0.0]), -3.0)  # own a home
+    problem = problem_of(approve_matrix, X, space)
+    D = GradientDescent(module=net, restarts=8, steps=60, lambda_=0.01).propose(problem, 16, rng())
+    home = D[8:, space["home"].columns]  # as found at the end
+    assert (home.argmax(axis=1) == 0).mean() > 0.8
+
+
+def test_gradient_descent_needs_a_module() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(InvalidParameterError, match=r"GradientDescent needs a torch module.*approve_matrix.*module="):
+        explain(approve_matrix, matrix(50), space=matrix_space(), generator=GradientDescent(), rng=0)
+    X = mixed_frame(60)
+    net = network(np.ones(6), 0.0)
+    with pytest.raises(InvalidParameterError, match="'housing' holds text"):
+        explain(approve, X, space=mixed_space(X), generator=GradientDescent(module=net), rng=0)
+
+
+def test_native_columns_are_a_linear_function_of_encoded_ones() -> None:
+    X = pd.DataFrame({"a": [1.0, 2.0, 4.0], "level": [10, 20, 30], "code": [3, 7, 3], "b": [0.5, 0.1, 0.2]})
+    space = FeatureSpace.from_frame(X, categorical=["code"], ordinal={"level": [10, 20, 30]})
+    into, start = native_map(space)
+    np.testing.assert_allclose(space.encode(X) @ into + start, X.to_numpy())
 
 
 # -- fixed and mixed ---------------------------------------------------------------------------------------------------

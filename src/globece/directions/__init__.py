@@ -2,6 +2,7 @@
 
 from globece.directions.closed_form import ClosedForm
 from globece.directions.fixed import FixedDirections
+from globece.directions.gradient import GradientDescent
 from globece.directions.importance import ImportanceSampling
 from globece.directions.itemsets import ItemsetSampling
 from globece.directions.local import FromLocal, LocalMethod, nearest_favourable
@@ -15,6 +16,7 @@ __all__ = [
     "DirectionGenerator",
     "FixedDirections",
     "FromLocal",
+    "GradientDescent",
     "ImportanceSampling",
     "ItemsetSampling",
     "LocalMethod",

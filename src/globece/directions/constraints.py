@@ -72,3 +72,16 @@ def as_directions(problem: Problem, wishes: FloatArray, n: int, cost: float | No
     _, first = np.unique(np.round(even * problem.cost.rates, ALIKE), axis=0, return_index=True)
     kept = np.sort(first)[:n]
     return D[kept] if cost is None else problem.cost.normalise(D[kept], cost)
+
+
+def largest_features(problem: Problem, wishes: FloatArray, m: int) -> FloatArray:
+    """Keep of each wish the m features that take the largest part in its cost."""
+    movable = problem.space.movable
+    shares = np.abs(wishes) * problem.cost.rates
+    by_feature = np.column_stack([shares[:, f.columns].sum(axis=1) for f in movable])
+    keep = (-by_feature).argsort(axis=1, kind="stable")[:, :m]
+    out = np.zeros_like(wishes)
+    for i, f in enumerate(movable):
+        rows = (keep == i).any(axis=1)
+        out[rows, f.columns] = wishes[rows, f.columns]
+    return out

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from globece.directions.constraints import admissible, as_directions, movable_features
+from globece.directions.constraints import admissible, as_directions, largest_features, movable_features
 from globece.directions.protocol import Problem
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
 from globece.errors import check_count, check_number
@@ -59,7 +59,9 @@ class MeanDifference:
         there = self._centres(problem, favourable, seed)
         between = (there[:, None, :] - here[None, :, :]).reshape(-1, problem.space.width)
         full = admissible(problem.space, between)
-        return as_directions(problem, np.vstack([full, *(_largest(problem, full, m) for m in SPARSE)]), n, self.cost)
+        return as_directions(
+            problem, np.vstack([full, *(largest_features(problem, full, m) for m in SPARSE)]), n, self.cost
+        )
 
     def _centres(self, problem: Problem, Z: FloatArray, seed: int) -> FloatArray:
         """Mean of all rows, then of each cluster."""
@@ -74,16 +76,3 @@ class MeanDifference:
             labels = KMeans(count, n_init=1, random_state=seed).fit_predict(points)
             centres += [mean_row(some[labels == c]) for c in range(count)]
         return np.array(centres)
-
-
-def _largest(problem: Problem, wishes: FloatArray, m: int) -> FloatArray:
-    """Keep of each wish the m features that cost most."""
-    movable = problem.space.movable
-    shares = np.abs(wishes) * problem.cost.rates
-    by_feature = np.column_stack([shares[:, f.columns].sum(axis=1) for f in movable])
-    keep = (-by_feature).argsort(axis=1, kind="stable")[:, :m]
-    out = np.zeros_like(wishes)
-    for i, f in enumerate(movable):
-        rows = (keep == i).any(axis=1)
-        out[rows, f.columns] = wishes[rows, f.columns]
-    return out
