@@ -42,7 +42,12 @@ BESIDE = {
     ("cli", "web"),
 }
 NEVER = {("web", "plots"), ("web", "distributed")}
-DELEGATED = {("explanation", "io"), ("explanation", "plots"), ("explanation", "web")}  # only inside a function
+DELEGATED = {  # only inside a function
+    ("baselines", "io"),
+    ("explanation", "io"),
+    ("explanation", "plots"),
+    ("explanation", "web"),
+}
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
 CORE = {"numpy", "scipy", "sklearn", "narwhals", "numba"}

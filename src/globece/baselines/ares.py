@@ -1,0 +1,596 @@
+"""The front door of the baselines: AReS and Fast AReS on the same model, costs and scorer as an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from globece.baselines.evaluate import Evaluated, evaluate
+from globece.baselines.ground_set import GroundSet, Triples, generate, reduce_rules
+from globece.baselines.items import Binning, Items, Target
+from globece.baselines.itemsets import (
+    NO_ITEM,
+    Itemsets,
+    combinations_seen,
+    frequent,
+    item_bits,
+    itemsets,
+)
+from globece.baselines.objectives import AccuracyCost, Objective
+from globece.baselines.optimise import Limits, Optimum, optimise
+from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule, build
+from globece.costs import CostModel
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    ModelError,
+    UnknownFeatureError,
+    check_choice,
+    check_count,
+    check_number,
+)
+from globece.explanation import Provenance
+from globece.models.adapt import as_model
+from globece.models.blackbox import BlackBox
+from globece.progress import Monitor, Progress, monitoring
+from globece.search import content_order
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+from globece.version import __version__
+
+ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
+Seed = int | np.random.Generator | None
+Subgroups = Sequence[str | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class AresSettings:
+    """How the ground set is made, reduced and optimised.
+
+    Parameters
+    ----------
+    support
+        Least share of the rows that have an itemset, p.
+    bins, binning, target
+        Bins of a continuous feature, how they are cut, and where in one a Then ends; see
+        :meth:`globece.baselines.items.Items.of`.
+    match_features
+        Whether a Then has the features of its Inner-If.
+    thens_from
+        Rows whose itemsets the Thens are: ``"all"``, or only the ``"favourable"`` ones.
+    max_rules, max_width, max_subgroups
+        Most rules, most conditions in both Ifs of one, most different Outer-Ifs: epsilon 1, 2 and 3.
+    objective
+        What the optimisation maximises: :class:`AccuracyCost` or :class:`FourTerms`.
+    exchanges, repeats
+        Most rules that one exchange takes out, and how often to search; Lee et al. (2009) have k and k + 1 for k
+        constraints, the paper finds 1 and 1 to do as well.
+    reduce_rules
+        RL-reduction: leave Inner-Ifs out whose features occur together once. Off with Then-generation.
+    then_support
+        Then-generation with this support q: Thens are the combinations of values that so large a share of the rows
+        have in the Inner-If's features. ``None`` takes the Thens from the frequent itemsets.
+    evaluate
+        V-reduction r: how many triples, drawn from the ground set by seed, to evaluate; ``None`` for all.
+    only_improving
+        V-reduction r': of those keep only the ones that raise the accuracy of the ones kept before.
+    select
+        V-selection s: how many of the triples with the most coverage to optimise over; ``None`` for all.
+    learn_from
+        Most affected inputs that the rules are learnt from, drawn by seed; ``None`` for all. The numbers of the result
+        are of all affected inputs in any case.
+    max_itemsets, max_triples
+        Bounds beyond which the ground set would not fit, and an error says so.
+    batch_rows, timeout
+        Most rows that the model gets at once, and seconds that one call may take.
+    """
+
+    support: float = 0.1
+    bins: int = 10
+    binning: Binning = "equal"
+    target: Target = "middle"
+    match_features: bool = True
+    thens_from: Literal["all", "favourable"] = "all"
+    max_rules: int = 20
+    max_width: int = 7
+    max_subgroups: int = 10
+    objective: Objective = field(default_factory=AccuracyCost)
+    exchanges: int = 1
+    repeats: int = 1
+    reduce_rules: bool = False
+    then_support: float | None = None
+    evaluate: int | None = None
+    only_improving: bool = False
+    select: int | None = None
+    learn_from: int | None = None
+    max_itemsets: int = 100_000
+    max_triples: int = 5_000_000
+    batch_rows: int = 65_536
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_number("support", self.support, open_low=True, high=1.0)
+        check_choice("thens_from", self.thens_from, ("all", "favourable"))
+        for name in ("max_rules", "max_subgroups", "repeats", "max_itemsets", "max_triples", "batch_rows"):
+            check_count(name, getattr(self, name))
+        check_count("max_width", self.max_width, low=2)
+        check_count("exchanges", self.exchanges, low=0)
+        if self.then_support is not None:
+            check_number("then_support", self.then_support, high=1.0)
+        for name in ("evaluate", "select", "learn_from"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if not isinstance(self.objective, Objective):
+            raise InvalidParameterError(
+                f"objective must be an AccuracyCost or a FourTerms, or have a terms method; got {self.objective!r}"
+            )
+
+
+def ares(
+    model: Any,
+    X: Any,
+    *,
+    favourable: Any = None,
+    threshold: float | None = None,
+    space: FeatureSpace | None = None,
+    cost: CostModel | None = None,
+    budget: float = 10.0,
+    subgroups: Subgroups | None = None,
+    rng: Seed = None,
+    progress: bool | Callable[[Progress], None] = False,
+    time_limit: float | None = None,
+    settings: AresSettings | None = None,
+) -> RecourseSet:
+    """AReS (Rawal and Lakkaraju 2020): a few two-level rules, chosen from every valid triple.
+
+    Parameters
+    ----------
+    model, X, favourable, threshold, space, cost, budget
+        As for :func:`globece.explain`.
+    subgroups
+        Features whose values are the Outer-Ifs, such as ``["sex", "race"]``, to compare recourse between groups; two
+        or more together as in ``[("sex", "race")]``. An empty list gives rules without an Outer-If. By default the
+        Outer-Ifs are the frequent itemsets.
+    rng
+        A seed or a generator. Same seed, same result.
+    progress, time_limit
+        As for :func:`globece.explain`.
+    settings
+        How the ground set is made and optimised.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> X = pd.DataFrame({"housing": ["own", "rent"] * 10, "job": ["a", "a", "b", "b"] * 5})
+    >>> rules = ares(lambda X: (X["housing"] == "own").astype(int), X, rng=0)
+    >>> rules.coverage, rules.average_cost
+    (1.0, 1.0)
+    >>> print(rules)
+    If job = a:
+        If housing = rent,
+        Then housing = own  [covers 50.0%, cost 1.00]
+    If job = b:
+        If housing = rent,
+        Then housing = own  [covers 50.0%, cost 1.00]
+    """
+    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings or AresSettings())
+    with monitoring(progress, time_limit) as monitor:
+        return _run(made, _rng(rng), monitor, "AReS", 1)[0]
+
+
+def fast_ares(
+    model: Any,
+    X: Any,
+    *,
+    favourable: Any = None,
+    threshold: float | None = None,
+    space: FeatureSpace | None = None,
+    cost: CostModel | None = None,
+    budget: float = 10.0,
+    subgroups: Subgroups | None = None,
+    rng: Seed = None,
+    progress: bool | Callable[[Progress], None] = False,
+    time_limit: float | None = None,
+    settings: AresSettings | None = None,
+) -> RecourseSet:
+    """Fast AReS: the same, with the paper's reductions of the ground set.
+
+    Parameters
+    ----------
+    model, X, favourable, threshold, space, cost, budget, subgroups, rng, progress, time_limit
+        As for :func:`ares`.
+    settings
+        How the ground set is made and optimised; by default RL-reduction, 5,000 triples evaluated, and
+        ``lam = 1 / budget``, which makes the score the objective.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> X = pd.DataFrame({"housing": ["own", "rent"] * 10, "job": ["a", "a", "b", "b"] * 5})
+    >>> fast_ares(lambda X: (X["housing"] == "own").astype(int), X, rng=0)
+    RecourseSet(n_rules=2, n_affected=10, coverage=1.000, average_cost=1.000, score=1.000)
+    """
+    chosen = settings if settings is not None else _fast(budget)
+    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, chosen)
+    with monitoring(progress, time_limit) as monitor:
+        return _run(made, _rng(rng), monitor, "Fast AReS", 1)[0]
+
+
+def several(
+    model: Any,
+    X: Any,
+    n: int,
+    *,
+    favourable: Any = None,
+    threshold: float | None = None,
+    space: FeatureSpace | None = None,
+    cost: CostModel | None = None,
+    budget: float = 10.0,
+    subgroups: Subgroups | None = None,
+    rng: Seed = None,
+    settings: AresSettings | None = None,
+) -> tuple[RecourseSet, ...]:
+    """Several good rule sets of Fast AReS, each from the ground set shuffled anew, best score first.
+
+    Parameters
+    ----------
+    model, X, favourable, threshold, space, cost, budget, subgroups, rng, settings
+        As for :func:`fast_ares`.
+    n
+        How many rule sets; those that come out the same are given once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"housing": ["own", "rent"] * 10, "job": ["a", "a", "b", "b"] * 5})
+    >>> len(several(lambda X: (X["housing"] == "own").astype(int), X, 3, rng=0))
+    1
+    """
+    n = check_count("n", n)
+    chosen = settings if settings is not None else _fast(budget)
+    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, chosen)
+    with monitoring(False, None) as monitor:
+        found = _run(made, _rng(rng), monitor, "Fast AReS", n)
+    distinct = {frozenset(rule.text(r.space) for rule in r.rules): r for r in reversed(found)}
+    return tuple(sorted(distinct.values(), key=lambda r: (r.score, [rule.text(r.space) for rule in r.rules])))
+
+
+def _fast(budget: float) -> AresSettings:
+    limit = check_number("budget", budget, open_low=True)
+    return AresSettings(reduce_rules=True, evaluate=5000, objective=AccuracyCost(1.0 / limit))
+
+
+# -- the stages -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What the stages work on."""
+
+    box: BlackBox
+    Z: FloatArray
+    favourable: BoolArray
+    cost: CostModel
+    budget: float
+    subgroups: Subgroups | None
+    settings: AresSettings
+
+
+def _prepare(
+    model: Any,
+    X: Any,
+    favourable: Any,
+    threshold: float | None,
+    space: FeatureSpace | None,
+    cost: CostModel | None,
+    budget: float,
+    subgroups: Subgroups | None,
+    settings: AresSettings,
+) -> _Made:
+    if not isinstance(settings, AresSettings):
+        raise InvalidParameterError(f"settings must be an AresSettings; got {settings!r}")
+    limit = check_number("budget", budget, open_low=True)
+    if not np.isfinite(limit):
+        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
+    if space is None:
+        space = FeatureSpace.from_frame(X)
+    elif not isinstance(space, FeatureSpace):
+        raise InvalidParameterError(f"space must be a FeatureSpace; got {space!r}")
+    if cost is None:
+        cost = CostModel.bins(space)
+    elif not isinstance(cost, CostModel):
+        raise InvalidParameterError(f"cost must be a CostModel; got {cost!r}")
+    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
+    if cost.space.columns != space.columns or unpriced:
+        raise InvalidParameterError("cost belongs to another space than space; build it from the same one")
+    _check_subgroups(space, subgroups)
+    Z = space.encode(X)
+    # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
+    box = as_model(
+        model,
+        space,
+        favourable=favourable,
+        threshold=threshold,
+        batch_rows=settings.batch_rows,
+        timeout=settings.timeout,
+        compile=False,
+    )
+    assert isinstance(box, BlackBox)
+    decided = box.favourable(Z)
+    if len(Z) <= ASK_AT_ONCE and (box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) != decided).any():
+        raise ModelError(
+            f"{box.name} gives some rows another outcome after encode and decode; "
+            "does it depend on the index, on something outside the columns, or on chance?"
+        )
+    return _Made(box, Z, decided, replace(cost, space=space), limit, subgroups, settings)
+
+
+def _run(made: _Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
+    """The three stages; the ground set is generated once and evaluated anew for each of ``n`` shuffles."""
+    settings = made.settings
+    if made.favourable.all():
+        return [_result(made, (), _summary(method, None, None, None, settings), monitor, ("nobody is affected",))]
+    ground = ground_set(made.cost.space, made.Z, made.favourable, made.subgroups, settings)
+    monitor("ground set", 1, 1)
+    size = len(ground)
+    wanted = size if settings.evaluate is None else min(settings.evaluate, size)
+    if wanted > settings.max_triples:
+        raise InvalidParameterError(
+            f"the ground set has {size:,} triples, more than the {settings.max_triples:,} that are evaluated at once "
+            "(max_triples); raise support, or evaluate some of them: fast_ares, or settings with evaluate=5000"
+        )
+    inputs = made.Z[~made.favourable]
+    if settings.learn_from is not None and settings.learn_from < len(inputs):
+        inputs = inputs[content_order(inputs, int(rng.integers(2**63)))[: settings.learn_from]]
+    found = []
+    for _ in range(n):
+        shuffled = n > 1 or wanted < size
+        numbers = _draw(rng, size, wanted) if shuffled else np.arange(size)
+        evaluated = evaluate(
+            ground,
+            ground.triples(numbers),
+            made.box,
+            inputs,
+            made.cost,
+            made.budget,
+            monitor,
+            batch_rows=settings.batch_rows,
+        )
+        chosen = _reduced(evaluated, settings)
+        terms = settings.objective.terms(chosen, made.cost, settings.max_rules)
+        limits = Limits(settings.max_rules, settings.max_subgroups)
+        best = optimise(chosen, terms, limits, monitor, exchanges=settings.exchanges, repeats=settings.repeats)
+        rules = tuple(_rule(chosen, t) for t in best.rules)
+        notes = _notes(made, evaluated, best, monitor)
+        found.append(_result(made, rules, _summary(method, evaluated, chosen, best, settings), monitor, notes))
+        if monitor.stopped:
+            break
+    return found
+
+
+def ground_set(
+    space: FeatureSpace,
+    Z: FloatArray,
+    favourable: BoolArray,
+    subgroups: Subgroups | None,
+    settings: AresSettings,
+) -> GroundSet:
+    """Stage 1: itemsets, and every valid triple of them.
+
+    Parameters
+    ----------
+    space, Z, favourable
+        The space, all rows, encoded, and which of them have the favourable outcome.
+    subgroups, settings
+        As for :func:`ares`.
+    """
+    items = Items.of(space, Z, bins=settings.bins, binning=settings.binning, target=settings.target)
+    codes = items.codes(Z)
+    # An itemset must leave room for one more condition in the other If.
+    longest = settings.max_width - 1
+
+    def mine(rows: IntArray, n: int) -> Itemsets:
+        bits = item_bits(rows, len(items))
+        return frequent(
+            bits,
+            items.feature_of,
+            n,
+            support=settings.support,
+            max_length=longest if subgroups is None or len(subgroups) else settings.max_width,
+            limit=settings.max_itemsets,
+        )
+
+    all_rules = mine(codes, len(codes))
+    if not len(all_rules):
+        raise InvalidParameterError(
+            f"support of {settings.support:g} is so high that no itemset is frequent enough; lower it"
+        )
+    outer = all_rules if subgroups is None else _descriptors(items, codes[~favourable], subgroups)
+    inner = all_rules
+    source, then_codes = all_rules, codes
+    if settings.thens_from == "favourable":
+        if not favourable.any():
+            raise InvalidDataError("thens_from is 'favourable', but no row has the favourable outcome")
+        then_codes = codes[favourable]
+        if settings.then_support is None:
+            source = mine(then_codes, len(then_codes))
+    elif settings.reduce_rules and settings.match_features and settings.then_support is None:
+        inner = source = reduce_rules(items, all_rules)
+    ground = generate(
+        items,
+        outer,
+        inner,
+        _thens(items, source, then_codes, settings),
+        max_width=settings.max_width,
+        match=settings.match_features,
+    )
+    if not len(ground):
+        raise InvalidDataError(_why_empty(space, settings))
+    return ground
+
+
+def _thens(
+    items: Items, source: Itemsets, codes: IntArray, settings: AresSettings
+) -> Callable[[tuple[int, ...]], IntArray]:
+    if settings.then_support is not None:
+        least = settings.then_support * len(codes)
+        return lambda features: combinations_seen(codes, features, least)
+    if not settings.match_features:
+        return lambda features: source.items
+    by_features: dict[tuple[int, ...], list[int]] = {}
+    for i, row in enumerate(source.features(items.feature_of)):
+        by_features.setdefault(tuple(int(f) for f in row if f != NO_ITEM), []).append(i)
+    return lambda features: source.items[by_features.get(features, [])]
+
+
+def _why_empty(space: FeatureSpace, settings: AresSettings) -> str:
+    if len(space.features) == 1:
+        return (
+            f"there is one feature alone, {space.names[0]!r}, and the two Ifs of a rule name different ones; "
+            "pass subgroups=[] for rules without an Outer-If"
+        )
+    return (
+        f"the ground set is empty at support {settings.support:g}: no frequent itemset has another over the same "
+        "features to move to, with room for an Outer-If; lower support, or use then_support (Then-generation)"
+        + ("" if space.movable else "; besides, no feature can move")
+    )
+
+
+def _descriptors(items: Items, codes: IntArray, subgroups: Subgroups) -> Itemsets:
+    """Outer-Ifs for the user's subgroups: the combinations of values that affected inputs have."""
+    if not len(subgroups):
+        return Itemsets(np.empty((1, 0), dtype=np.int64))
+    listed: list[tuple[int, ...]] = []
+    for group in subgroups:
+        names = (group,) if isinstance(group, str) else tuple(group)
+        features = sorted(items.space.names.index(name) for name in names)
+        listed += [tuple(int(i) for i in row) for row in combinations_seen(codes, features, 1)]
+    return itemsets(listed)
+
+
+def _check_subgroups(space: FeatureSpace, subgroups: Subgroups | None) -> None:
+    if subgroups is None:
+        return
+    if isinstance(subgroups, str) or not isinstance(subgroups, Sequence):
+        raise InvalidParameterError(f"subgroups must be a list of feature names; got {subgroups!r}")
+    names = [name for group in subgroups for name in ((group,) if isinstance(group, str) else group)]
+    unknown = sorted({str(name) for name in names if name not in space.names})
+    if unknown:
+        raise UnknownFeatureError(f"subgroups names unknown feature(s) {unknown}; there are {list(space.names)}")
+
+
+def _draw(rng: np.random.Generator, size: int, wanted: int) -> IntArray:
+    if size <= 10 * wanted or size <= 1_000_000:
+        return np.asarray(rng.permutation(size)[:wanted], dtype=np.int64)
+    return np.asarray(rng.choice(size, wanted, replace=False), dtype=np.int64)
+
+
+def _reduced(evaluated: Evaluated, settings: AresSettings) -> Evaluated:
+    """V-reduction r' and V-selection s."""
+    kept = evaluated
+    if settings.only_improving:
+        covered = np.zeros(evaluated.outer.shape[1], dtype=np.uint64)
+        chosen = []
+        for part in evaluated.chunks():
+            bits = evaluated.covers(part)
+            for i, own in zip(part, bits, strict=True):
+                if (own & ~covered).any():
+                    covered |= own
+                    chosen.append(int(i))
+        kept = evaluated.keep(np.array(chosen, dtype=np.int64))
+    if settings.select is not None and settings.select < len(kept):
+        order = np.argsort(-kept.counts, kind="stable")[: settings.select]
+        kept = kept.keep(np.sort(order))
+    return kept
+
+
+def _rule(made: Evaluated, triple: int) -> TwoLevelRule:
+    ground = made.ground
+    pair = int(made.triples.pair[triple])
+
+    def conditions(members: tuple[int, ...]) -> tuple[Condition, ...]:
+        return tuple(_condition(ground.items, i) for i in members)
+
+    return TwoLevelRule(
+        conditions(ground.outer.members(int(made.triples.outer[triple]))),
+        conditions(ground.inner.members(int(ground.pair_inner[pair]))),
+        conditions(ground.thens.members(int(ground.pair_then[pair]))),
+    )
+
+
+def _condition(items: Items, item: int) -> Condition:
+    it = items.listed[item]
+    first, last = (it.first, it.last) if items.target == "nearest" else (it.middle, it.middle)
+    name = items.space.features[it.feature].name
+    if not first <= last:  # a category, or a bin that nobody may move to
+        return Condition(name, it.category, it.low, it.high)
+    return Condition(name, it.category, it.low, it.high, first, last)
+
+
+def _notes(made: _Made, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
+    notes = []
+    if not made.favourable.any() and not best.rules:
+        notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
+    elif not best.rules:
+        notes.append("no triple of the ground set gives anybody recourse")
+    if not evaluated.complete:
+        notes.append("not every change was predicted before the search was stopped")
+    if monitor.stopped:
+        notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")
+    return tuple(notes)
+
+
+def _summary(
+    method: str,
+    evaluated: Evaluated | None,
+    chosen: Evaluated | None,
+    best: Optimum | None,
+    settings: AresSettings,
+) -> GroundSetSummary:
+    return GroundSetSummary(
+        method=method,
+        size=len(evaluated.ground) if evaluated else 0,
+        evaluated=len(evaluated) if evaluated else 0,
+        optimised=len(chosen) if chosen else 0,
+        changes=len(np.unique(evaluated.change_of)) if evaluated else 0,
+        accuracy=chosen.accuracy if chosen else 1.0,
+        objective=repr(settings.objective),
+        trace=best.trace if best else (),
+    )
+
+
+def _result(
+    made: _Made,
+    rules: tuple[TwoLevelRule, ...],
+    summary: GroundSetSummary,
+    monitor: Monitor,
+    notes: tuple[str, ...],
+) -> RecourseSet:
+    provenance = Provenance(
+        version=__version__,
+        model=made.box.name,
+        method=summary.method,
+        favourable=made.box.decide.described,
+        generator=repr(made.settings),
+        candidates=summary.evaluated,
+        model_calls=0,
+        model_rows=0,
+        complete=monitor.stopped is None,
+        notes=notes,
+    )
+    found = build(made.box, made.Z, made.favourable, made.cost, made.budget, rules, provenance, summary)
+    tally = made.box.decide.tally
+    return replace(found, provenance=replace(provenance, model_calls=tally.calls, model_rows=tally.rows))
+
+
+def _rng(rng: Seed) -> np.random.Generator:
+    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator, type(None))):
+        raise InvalidParameterError(f"rng must be a whole number, a numpy Generator or None; got {rng!r}")
+    if isinstance(rng, (int, np.integer)) and rng < 0:
+        raise InvalidParameterError(f"rng must not be negative; got {rng!r}")
+    return np.random.default_rng(rng)
+
+
+__all__ = ["AresSettings", "Triples", "ares", "fast_ares", "ground_set", "several"]

@@ -1,0 +1,238 @@
+"""Evaluating the ground set: every distinct change is predicted once, and every triple is bits from then on.
+
+A counterfactual depends on the change and the row, not on the triple. So the model is asked about each distinct change
+for the rows that some triple would send there, several changes a call; the answers are kept as packed bits, the costs
+as one row per item. What a triple covers is ``outer & inner & flips``, and nobody asks the model again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from globece.baselines.ground_set import GroundSet, Triples
+from globece.baselines.itemsets import NO_ITEM, Words, item_bits, pack, unpack
+from globece.costs import CostModel
+from globece.models.base import Model
+from globece.progress import Monitor
+from globece.rays import BUDGET_SLACK
+from globece.space import BoolArray, FloatArray, IntArray
+
+BATCH_ROWS = 65_536  # most counterfactuals that the model gets at once
+BATCH_NUMBERS = 2**20  # numbers in a batch, so that it stays near the processor
+CHUNK_WORDS = 4_000_000  # words of bits that one step of arithmetic makes
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """Triples of a ground set with what they do to the affected inputs, as bits.
+
+    Attributes
+    ----------
+    ground
+        The ground set.
+    triples
+        The triples that were evaluated.
+    n
+        Number of affected inputs.
+    outer, inner
+        Which inputs match each itemset.
+    flips
+        For each distinct change the inputs that get the favourable outcome by it, within the budget.
+    item_costs
+        What making each item true costs each input, before the norm; zeros for items in no change.
+    l2
+        Whether the features' costs combine as a Euclidean length.
+    budget
+        The most that recourse may cost.
+    complete
+        ``False`` if time was up before every change was predicted; those left flip nobody.
+    """
+
+    ground: GroundSet
+    triples: Triples
+    n: int
+    outer: Words
+    inner: Words
+    flips: Words
+    item_costs: FloatArray
+    l2: bool
+    budget: float
+    complete: bool = True
+
+    def __len__(self) -> int:
+        """Number of triples evaluated."""
+        return len(self.triples.outer)
+
+    @cached_property
+    def inner_of(self) -> IntArray:
+        """The Inner-If of each triple."""
+        return self.ground.pair_inner[self.triples.pair]
+
+    @cached_property
+    def change_of(self) -> IntArray:
+        """The change that each triple makes."""
+        return self.ground.pair_change[self.triples.pair]
+
+    def matches(self, which: IntArray) -> Words:
+        """Inputs that match both Ifs of these triples."""
+        return np.asarray(self.outer[self.triples.outer[which]] & self.inner[self.inner_of[which]])
+
+    def covers(self, which: IntArray) -> Words:
+        """Inputs to which these triples give recourse within the budget."""
+        return np.asarray(self.matches(which) & self.flips[self.change_of[which]])
+
+    def chunks(self) -> list[IntArray]:
+        """All triples, in parts whose bits take little room."""
+        step = max(1, CHUNK_WORDS // max(self.outer.shape[1], 1))
+        return [np.arange(i, min(i + step, len(self))) for i in range(0, len(self), step)]
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """How many inputs each triple covers."""
+        found = [np.bitwise_count(self.covers(part)).sum(axis=1, dtype=np.int64) for part in self.chunks()]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """acc(V): share of the affected inputs that some triple covers, the most that a rule set can reach."""
+        union = np.zeros(self.outer.shape[1], dtype=np.uint64)
+        for part in self.chunks():
+            union |= np.bitwise_or.reduce(self.covers(part), axis=0)
+        return int(np.bitwise_count(union).sum()) / self.n if self.n else 1.0
+
+    def costs_of_change(self, change: int) -> FloatArray:
+        """What a change costs each input, whether it flips or not."""
+        total = np.zeros(self.n)
+        for item in self.ground.changes.members(change):
+            part = self.item_costs[item]
+            total += part * part if self.l2 else part
+        return np.sqrt(total) if self.l2 else total
+
+    def costs(self, triple: int) -> FloatArray:
+        """What a triple costs each input; ``inf`` where it does not apply or gives no recourse."""
+        covered = unpack(self.covers(np.array([triple]))[0], self.n)
+        return np.where(covered, self.costs_of_change(int(self.change_of[triple])), np.inf)
+
+    def keep(self, which: IntArray) -> Evaluated:
+        """The same with fewer triples."""
+        return replace(self, triples=Triples(self.triples.outer[which], self.triples.pair[which]))
+
+
+def evaluate(
+    ground: GroundSet,
+    triples: Triples,
+    model: Model,
+    Z: FloatArray,
+    cost: CostModel,
+    budget: float,
+    monitor: Monitor,
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Evaluated:
+    """Predict every distinct change of these triples once, for the affected inputs that need it.
+
+    Parameters
+    ----------
+    ground, triples
+        The ground set, and those of its triples to evaluate.
+    model, Z
+        The model, and the affected inputs, encoded.
+    cost, budget
+        What a change costs, and the most that recourse may cost.
+    monitor
+        Hears how far it is; when it says stop, changes not predicted yet flip nobody.
+    batch_rows
+        Most counterfactuals that the model gets at once; it changes no result.
+    """
+    items, n = ground.items, len(Z)
+    batch_rows = min(batch_rows, max(256, BATCH_NUMBERS // Z.shape[1]))
+    codes = items.codes(Z)
+    of_items = item_bits(codes, len(items))
+    outer, inner = ground.outer.bits(of_items), ground.inner.bits(of_items)
+    used = np.unique(ground.changes.items[np.unique(ground.pair_change[triples.pair])])
+    used = used[used != NO_ITEM]
+    item_costs = np.zeros((len(items), n))
+    may = np.full((len(items), outer.shape[1]), np.iinfo(np.uint64).max, dtype=np.uint64)
+    for item in used:
+        item_costs[item] = items.cost(cost, item, Z, codes)
+        may[item] = pack(items.allowed(item, Z, codes))
+    made = Evaluated(
+        ground,
+        triples,
+        n,
+        outer,
+        inner,
+        np.zeros((len(ground.changes), outer.shape[1]), dtype=np.uint64),
+        item_costs,
+        cost.norm == "l2",
+        budget,
+    )
+    complete = _predict(made, model, Z, may, monitor, batch_rows)
+    return made if complete else replace(made, complete=False)
+
+
+def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: Monitor, batch_rows: int) -> bool:
+    """Fill in the flips; ``False`` if time was up before the end."""
+    ground, changes = made.ground, made.ground.changes
+    order = np.argsort(made.change_of, kind="stable")
+    bounds = np.flatnonzero(np.diff(made.change_of[order])) + 1
+    waiting: list[tuple[int, IntArray]] = []
+    rows_waiting = 0
+    asked = [part for part in np.split(order, bounds) if part.size]
+    step = max(1, CHUNK_WORDS // max(made.outer.shape[1], 1))
+
+    def ask() -> None:
+        nonlocal rows_waiting
+        if not waiting:
+            return
+        after = np.concatenate([ground.items.apply(Z[rows], changes.members(c)) for c, rows in waiting])
+        answers = model.favourable(after)
+        start = 0
+        for c, rows in waiting:
+            flags = np.zeros(made.n, dtype=bool)
+            flags[rows] = answers[start : start + len(rows)]
+            made.flips[c] |= pack(flags)
+            start += len(rows)
+        waiting.clear()
+        rows_waiting = 0
+
+    try:
+        for done, part in enumerate(asked):
+            if monitor.should_stop():
+                break
+            c = int(made.change_of[part[0]])
+            need = np.zeros(made.outer.shape[1], dtype=np.uint64)
+            for i in range(0, len(part), step):
+                need |= np.bitwise_or.reduce(made.matches(part[i : i + step]), axis=0)
+            for item in changes.members(c):
+                need &= may[item]
+            within = made.costs_of_change(c) <= made.budget * (1 + BUDGET_SLACK)
+            rows = np.flatnonzero(unpack(need, made.n) & within)
+            for piece in _pieces(rows, batch_rows):
+                if rows_waiting + len(piece) > batch_rows:
+                    ask()
+                waiting.append((c, piece))
+                rows_waiting += len(piece)
+            if done % 64 == 0:
+                monitor("changes predicted", done, len(asked))
+        else:
+            ask()
+            monitor("changes predicted", len(asked), len(asked))
+            return True
+    except KeyboardInterrupt:
+        monitor.stopped = "interrupted"
+    return False
+
+
+def _pieces(rows: IntArray, most: int) -> list[IntArray]:
+    return [rows[i : i + most] for i in range(0, len(rows), most)]
+
+
+def covered(made: Evaluated, which: IntArray) -> BoolArray:
+    """Inputs that these triples cover between them."""
+    if not len(which):
+        return np.zeros(made.n, dtype=bool)
+    return unpack(np.bitwise_or.reduce(made.covers(which), axis=0), made.n)

@@ -1,0 +1,267 @@
+"""Items: the values that an If or a Then can name. A category is one, and so is a bin of a continuous feature.
+
+AReS knows a row by its items alone. What a Then *does* to a row is settled here too: a row that has the item already
+keeps its value, any other moves to the bin's middle (as the paper does) or to the nearest value in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from globece.costs import CostModel
+from globece.errors import check_choice, check_count
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+
+Binning = Literal["equal", "quantile"]
+Target = Literal["middle", "nearest"]
+MISSING = -1  # the item of a missing number: no condition names it
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value of one feature, as a condition names it.
+
+    Attributes
+    ----------
+    feature
+        Place of the feature in the space.
+    category
+        Place of the category or of the ordinal value; -1 for a bin.
+    low, high
+        A bin holds the numbers above ``low`` up to ``high``; the outer bins have no end.
+    first, last
+        Smallest and largest value in the bin that somebody may move to.
+    middle
+        Its middle, or the whole number nearest to that; NaN where nobody may move to the bin.
+    """
+
+    feature: int
+    category: int = -1
+    low: float = -np.inf
+    high: float = np.inf
+    first: float = np.nan
+    last: float = np.nan
+    middle: float = np.nan
+
+
+@dataclass(frozen=True)
+class Items:
+    """All items of a space, feature by feature.
+
+    Attributes
+    ----------
+    space
+        The space whose values they are.
+    listed
+        The items in the features' order.
+    target
+        Where in a bin a Then ends: its ``"middle"``, or the ``"nearest"`` value in it.
+    """
+
+    space: FeatureSpace
+    listed: tuple[Item, ...]
+    target: Target = "middle"
+
+    @classmethod
+    def of(
+        cls,
+        space: FeatureSpace,
+        Z: FloatArray,
+        *,
+        bins: int = 10,
+        binning: Binning = "equal",
+        target: Target = "middle",
+    ) -> Items:
+        """Discretise a space: categories as they are, numbers in bins of the rows given.
+
+        Parameters
+        ----------
+        space
+            The space.
+        Z
+            Encoded rows whose range, or whose quantiles, the bins divide.
+        bins
+            Number of bins of a continuous feature; fewer where several would be the same.
+        binning
+            ``"equal"`` for bins of equal width, ``"quantile"`` for bins that hold about as many rows each.
+        target
+            Where in a bin a Then ends.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[0.0], [4.0], [10.0]])
+        >>> items = Items.of(FeatureSpace.from_matrix(X, columns=["debt"]), X, bins=2)
+        >>> [items.text(i) for i in range(2)]
+        ['debt <= 5', 'debt > 5']
+        >>> items.codes(X).ravel()
+        array([0, 0, 1])
+        """
+        check_count("bins", bins)
+        check_choice("binning", binning, ("equal", "quantile"))
+        check_choice("target", target, ("middle", "nearest"))
+        listed: list[Item] = []
+        for place, f in enumerate(space.features):
+            if f.kind == "continuous":
+                listed += _bins(place, f, Z[:, f.start], bins, binning)
+            else:
+                listed += [Item(place, c) for c in range(len(f.categories))]
+        return cls(space, tuple(listed), target)
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return len(self.listed)
+
+    @cached_property
+    def feature_of(self) -> IntArray:
+        """Place of each item's feature."""
+        return np.array([item.feature for item in self.listed], dtype=np.int64)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Each feature's first item, and the number of items at the end."""
+        return np.searchsorted(self.feature_of, np.arange(len(self.space.features) + 1))
+
+    def of_feature(self, place: int) -> range:
+        """Items of one feature."""
+        return range(int(self.starts[place]), int(self.starts[place + 1]))
+
+    def codes(self, Z: FloatArray) -> IntArray:
+        """The item of each row and feature, -1 where a number is missing: ``(rows, features)``."""
+        out = np.empty((len(Z), len(self.space.features)), dtype=np.int64)
+        for place, f in enumerate(self.space.features):
+            start, stop = self.starts[place : place + 2]
+            if f.kind == "continuous":
+                x = Z[:, f.start]
+                inner = np.array([item.high for item in self.listed[start : stop - 1]])
+                own = np.where(np.isnan(x), MISSING, start + np.searchsorted(inner, x, side="left"))
+            else:
+                code = self.space.codes(Z, f)
+                own = np.where(code < 0, MISSING, start + code)
+            out[:, place] = own
+        return out
+
+    # -- what a Then does ----------------------------------------------------------------------------------------
+
+    def moved(self, item: int, x: FloatArray) -> FloatArray:
+        """Where values of a continuous or ordinal feature are after the item was made true; missing stays missing."""
+        it = self.listed[item]
+        if it.category >= 0:
+            return np.where(np.isnan(x), x, float(it.category))
+        inside = ((x > it.low) & (x <= it.high)) | np.isnan(x)
+        end = np.clip(x, it.first, it.last) if self.target == "nearest" else np.full(len(x), it.middle)
+        return np.where(inside, x, end)
+
+    def apply(self, Z: FloatArray, change: Iterable[int]) -> FloatArray:
+        """Encoded rows with these items made true."""
+        out = Z.copy()
+        for item in change:
+            f = self.space.features[self.listed[item].feature]
+            if f.is_block:
+                out[:, f.columns] = 0.0
+                out[:, f.start + self.listed[item].category] = 1.0
+            else:
+                out[:, f.start] = self.moved(item, Z[:, f.start])
+        return out
+
+    def allowed(self, item: int, Z: FloatArray, codes: IntArray) -> BoolArray:
+        """Rows that may make the item true: they have it already, or the constraints let them move there."""
+        it = self.listed[item]
+        f, own = self.space.features[it.feature], codes[:, it.feature]
+        may = np.full(len(Z), self.reachable(item)) & (own != MISSING)
+        if f.sense and may.any():
+            may &= f.sense * (self.moved(item, Z[:, f.start]) - Z[:, f.start]) >= 0
+        return np.asarray(may | (own == item))
+
+    def reachable(self, item: int) -> bool:
+        """Whether anybody may move to the item."""
+        it = self.listed[item]
+        f = self.space.features[it.feature]
+        if not f.can_move:
+            return False
+        if f.is_block:
+            return f.permitted[it.category]
+        return f.low <= it.category <= f.high if f.kind == "ordinal" else bool(np.isfinite(it.middle))
+
+    def steps(self) -> BoolArray:
+        """Which items of a feature may follow which in a Then: ``(items, items)``; each may follow itself."""
+        able = np.array([self.reachable(i) for i in range(len(self))])
+        same = self.feature_of[:, None] == self.feature_of[None, :]
+        sense = np.array([f.sense for f in self.space.features])[self.feature_of][:, None]
+        place = np.arange(len(self))
+        way = np.sign(place[None, :] - place[:, None])
+        return np.asarray(np.eye(len(self), dtype=bool) | (same & able[None, :] & (sense * way >= 0)))
+
+    def cost(self, cost: CostModel, item: int, Z: FloatArray, codes: IntArray) -> FloatArray:
+        """What making the item true costs each row, before the norm."""
+        f = self.space.features[self.listed[item].feature]
+        if f.is_block:
+            return np.asarray(cost.weight(f) * (codes[:, self.listed[item].feature] != item))
+        return cost.change(f, Z[:, f.start], self.moved(item, Z[:, f.start]))
+
+    def magnitude(self, before: int, after: int) -> float:
+        """How far two items of a feature lie apart: bins or ordinal steps moved, or 1 for another category."""
+        f = self.space.features[self.listed[before].feature]
+        return float(before != after) if f.is_block else float(abs(after - before))
+
+    # -- in words ------------------------------------------------------------------------------------------------
+
+    def text(self, item: int, *, name: bool = True) -> str:
+        """The item as a condition, with or without the feature's name."""
+        it = self.listed[item]
+        f = self.space.features[it.feature]
+        return condition_text(f, it.category, it.low, it.high, name=name)
+
+
+def condition_text(feature: Feature, category: int, low: float, high: float, *, name: bool = True) -> str:
+    """A condition in words: ``housing = own``, ``20 < age <= 30``, ``age > 70``."""
+    lead = f"{feature.name} " if name else ""
+    if category >= 0:
+        return f"{lead}= {feature.label(feature.categories[category])}"
+    if np.isinf(low) and np.isinf(high):
+        return f"{lead}any"
+    if np.isinf(low):
+        return f"{lead}<= {high:.4g}"
+    if np.isinf(high):
+        return f"{lead}> {low:.4g}"
+    return f"{low:.4g} < {feature.name if name else '.'} <= {high:.4g}"
+
+
+def _bins(place: int, f: Feature, values: FloatArray, bins: int, binning: str) -> list[Item]:
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return [Item(place)]
+    if binning == "equal":
+        edges = np.linspace(known.min(), known.max(), bins + 1)
+    else:
+        edges = np.quantile(known, np.linspace(0.0, 1.0, bins + 1))
+    edges = np.unique(edges)
+    if len(edges) < 3:
+        return [Item(place)]
+    last = len(edges) - 2
+    return [
+        _bin(
+            place,
+            f,
+            -np.inf if i == 0 else float(edges[i]),
+            np.inf if i == last else float(edges[i + 1]),
+            float(edges[i] + edges[i + 1]) / 2,
+        )
+        for i in range(last + 1)
+    ]
+
+
+def _bin(place: int, f: Feature, low: float, high: float, middle: float) -> Item:
+    """A bin with the values in it that one may move to, within the range and in whole numbers where that is so."""
+    first: Any = np.floor(low) + 1.0 if f.whole else np.nextafter(low, np.inf)
+    first = f.low if low == -np.inf else max(float(first), f.low)
+    last = min(float(np.floor(high)) if f.whole else high, f.high)
+    if first > last or not f.can_move:
+        return Item(place, low=low, high=high)
+    middle = float(np.clip(np.rint(middle) if f.whole else middle, first, last))
+    return Item(place, -1, low, high, float(first), float(last), middle)

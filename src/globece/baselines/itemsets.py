@@ -1,0 +1,206 @@
+"""Frequent itemsets: conjunctions of items that enough rows have, as apriori (Agrawal and Srikant 1994) finds them.
+
+Rows are kept as packed bits, one row of words per item, so the support of a conjunction is an AND and a count. The same
+bits are needed later on. Itemsets come shortest first and then by their items, so nothing depends on hashing order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.errors import InvalidParameterError
+from globece.space import BoolArray, IntArray
+
+Words = NDArray[np.uint64]  # (..., words): one bit a row, 64 rows a word
+WORD = 64
+NO_ITEM = -1  # fills a short itemset up
+
+
+def pack(flags: BoolArray) -> Words:
+    """Booleans as bits, along the last axis, 64 a word; what is left of the last word is 0.
+
+    >>> import numpy as np
+    >>> pack(np.array([True, False, True]))
+    array([5], dtype=uint64)
+    """
+    bits = np.packbits(flags, axis=-1, bitorder="little")
+    short = -bits.shape[-1] % 8
+    if short:
+        bits = np.concatenate([bits, np.zeros((*bits.shape[:-1], short), dtype=np.uint8)], axis=-1)
+    return np.ascontiguousarray(bits).view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack(words: Words, n: int) -> BoolArray:
+    """Bits as booleans again: the first ``n`` along the last axis.
+
+    >>> import numpy as np
+    >>> unpack(np.array([5], dtype=np.uint64), 3)
+    array([ True, False,  True])
+    """
+    raw = np.ascontiguousarray(words.astype(np.dtype("<u8"))).view(np.uint8)
+    return np.unpackbits(raw, axis=-1, count=n, bitorder="little").astype(bool)
+
+
+def item_bits(codes: IntArray, n_items: int) -> Words:
+    """Which rows have each item, as bits: ``(items, words)``."""
+    n = len(codes)
+    out = np.zeros((n_items, -(-n // WORD)), dtype=np.uint64)
+    for column in codes.T:  # an item belongs to one feature, so one column tells
+        known = column[column >= 0]
+        if known.size:
+            low, high = int(known.min()), int(known.max()) + 1
+            out[low:high] = pack(column[None, :] == np.arange(low, high)[:, None])
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Itemsets:
+    """Itemsets, one a row of ``items``, filled up with -1; the items of one stand in the features' order."""
+
+    items: IntArray  # (n, longest)
+
+    def __len__(self) -> int:
+        """Number of itemsets."""
+        return len(self.items)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of items in each."""
+        return np.asarray((self.items != NO_ITEM).sum(axis=1), dtype=np.int64)
+
+    def members(self, i: int) -> tuple[int, ...]:
+        """Items of one itemset."""
+        return tuple(int(item) for item in self.items[i] if item != NO_ITEM)
+
+    def features(self, feature_of: IntArray) -> IntArray:
+        """Features of each itemset, filled up with -1."""
+        return np.where(self.items == NO_ITEM, NO_ITEM, feature_of[self.items])
+
+    def bits(self, of_items: Words) -> Words:
+        """Which rows have all items of each itemset; the empty itemset is had by everybody."""
+        everybody = np.full(of_items.shape[1], np.iinfo(np.uint64).max, dtype=np.uint64)
+        padded = np.vstack([of_items, everybody])
+        out = np.broadcast_to(everybody, (len(self), len(everybody))).copy()
+        for column in self.items.T:
+            out &= padded[column]  # -1 is the last row: everybody
+        return out
+
+
+def itemsets(listed: Sequence[Sequence[int]]) -> Itemsets:
+    """Itemsets out of lists of items."""
+    longest = max((len(items) for items in listed), default=0)
+    table = np.full((len(listed), longest), NO_ITEM, dtype=np.int64)
+    for i, items in enumerate(listed):
+        table[i, : len(items)] = sorted(items)
+    return Itemsets(table)
+
+
+def frequent(
+    of_items: Words, feature_of: IntArray, n_rows: int, *, support: float, max_length: int, limit: int
+) -> Itemsets:
+    """Itemsets that a share ``support`` of the rows have, at most ``max_length`` long.
+
+    Parameters
+    ----------
+    of_items
+        Which rows have each item.
+    feature_of
+        The feature of each item; an itemset has at most one item a feature.
+    n_rows
+        Number of rows.
+    support
+        Least share of the rows, the paper's p.
+    max_length
+        Most items in an itemset.
+    limit
+        Most itemsets to find before giving up with an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = np.array([[0, 2], [0, 2], [1, 2], [0, 3]])
+    >>> found = frequent(item_bits(codes, 4), np.array([0, 0, 1, 1]), 4, support=0.5, max_length=2, limit=100)
+    >>> [found.members(i) for i in range(len(found))]
+    [(0,), (2,), (0, 2)]
+    """
+    n_items = len(of_items)
+    count = np.bitwise_count(of_items).sum(axis=1, dtype=np.int64)
+    # count / n is how mlxtend and the paper compare: count >= support * n would round differently
+    single = np.flatnonzero((count > 0) & (count / max(n_rows, 1) >= support))
+    levels = [single[:, None]]
+    bits, found = of_items[single], len(single)
+    while levels[-1].shape[1] < max_length and len(levels[-1]):
+        level = levels[-1]
+        prefix_end = _class_ends(level)
+        longer: list[IntArray] = []
+        kept: list[Words] = []
+        for i in range(len(level) - 1):
+            others = np.arange(i + 1, prefix_end[i])
+            others = others[feature_of[level[others, -1]] != feature_of[level[i, -1]]]
+            if not others.size:
+                continue
+            joint = bits[others] & bits[i]
+            enough = np.bitwise_count(joint).sum(axis=1, dtype=np.int64) / n_rows >= support
+            enough &= joint.any(axis=1)
+            if enough.any():
+                tails = level[others[enough], -1]
+                longer.append(np.column_stack([np.repeat(level[i][None], len(tails), axis=0), tails]))
+                kept.append(joint[enough])
+                found += len(tails)
+                if found > limit:
+                    raise InvalidParameterError(
+                        f"support of {support:g} gives more than {limit:,} itemsets, of which the ground set would "
+                        "not fit; raise support, use fewer bins, or raise max_itemsets"
+                    )
+        if not longer:
+            break
+        levels.append(np.vstack(longer))
+        bits = np.vstack(kept)
+    longest = levels[-1].shape[1]
+    table = np.full((sum(map(len, levels)), longest), NO_ITEM, dtype=np.int64)
+    start = 0
+    for level in levels:
+        table[start : start + len(level), : level.shape[1]] = level
+        start += len(level)
+    assert n_items >= len(single)
+    return Itemsets(table)
+
+
+def _class_ends(level: IntArray) -> IntArray:
+    """For each itemset where those end that share all of its items but the last."""
+    if level.shape[1] == 1:
+        return np.full(len(level), len(level))
+    new = np.flatnonzero((np.diff(level[:, :-1], axis=0) != 0).any(axis=1)) + 1
+    ends = np.append(new, len(level))
+    return np.asarray(ends[np.searchsorted(new, np.arange(len(level)), side="right")])
+
+
+def combinations_seen(codes: IntArray, columns: Sequence[int], least: float) -> IntArray:
+    """Combinations of items that at least ``least`` rows have in these columns of ``codes``, in order.
+
+    Parameters
+    ----------
+    codes
+        The item of each row and feature.
+    columns
+        The features.
+    least
+        Smallest number of rows.
+    """
+    part = codes[:, list(columns)]
+    part = part[(part >= 0).all(axis=1)]
+    if not len(part):
+        return np.empty((0, len(columns)), dtype=np.int64)
+    low = part.min(axis=0)
+    span = part.max(axis=0) - low + 1
+    if float(np.prod(span.astype(float))) < 2**62:  # one whole number a combination sorts much faster
+        radix = np.concatenate([np.cumprod(span[::-1])[::-1][1:], [1]])
+        keys, count = np.unique((part - low) @ radix, return_counts=True)
+        keys = keys[count >= least]
+        return np.asarray((keys[:, None] // radix) % span + low, dtype=np.int64)
+    rows, count = np.unique(part, axis=0, return_counts=True)
+    return np.asarray(rows[count >= least], dtype=np.int64)

@@ -1,0 +1,162 @@
+"""What makes a rule set good: acc - lambda * cost, or the four terms of the original AReS.
+
+Both have one form. Each triple is worth something to each input it serves and an input takes the best it is offered;
+besides, a triple may have a price of its own. That is submodular. Worths are whole numbers, ``UNIT`` to 1, so sums are
+exact and the same in whatever order the rows come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from globece.baselines.evaluate import Evaluated
+from globece.baselines.itemsets import NO_ITEM
+from globece.costs import CostModel
+from globece.errors import InvalidParameterError, check_number
+from globece.space import IntArray
+
+UNIT = 2**24
+LARGEST_WEIGHT = 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """An objective over evaluated triples, ready to be summed.
+
+    Attributes
+    ----------
+    worth
+        What recourse is worth to an input, in ``UNIT``, before its cost is taken off.
+    per_cost
+        What one unit of cost takes off, in ``UNIT``.
+    needs_flip
+        Whether a triple serves the inputs it gives recourse to, or all that match its Ifs.
+    own
+        What each triple adds by itself, in ``UNIT``; negative for a price.
+    constant
+        Added to every value.
+    scale
+        What a sum is divided by to give the objective's value.
+    """
+
+    worth: int
+    per_cost: float
+    needs_flip: bool
+    own: IntArray
+    constant: int
+    scale: float
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What the optimisation maximises."""
+
+    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+        """The objective over these triples."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyCost:
+    """The appendix's objective ``acc(R) - lam * cost(R)``.
+
+    Here ``cost(R)`` is the mean over all affected inputs of the cheapest recourse that R gives, with 0 for those
+    without, so that the objective stays submodular. At ``lam = 1 / budget`` it orders rule sets exactly as the score
+    does: ``1 - score / budget``.
+
+    Parameters
+    ----------
+    lam
+        What a unit of cost weighs against an input's recourse; from 0 (accuracy alone, as in the paper's experiments)
+        to 1 / budget, beyond which recourse could be worth less than none.
+
+    Examples
+    --------
+    >>> AccuracyCost(lam=0.1)
+    AccuracyCost(lam=0.1)
+    """
+
+    lam: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("lam", self.lam)
+
+    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+        """The objective over these triples; see :class:`Objective`."""
+        if self.lam * made.budget > 1 + 1e-9:
+            raise InvalidParameterError(
+                f"lam must be at most 1 / budget = {1 / made.budget:g}, or recourse could be worth less than none; "
+                f"got {self.lam!r}"
+            )
+        own = np.zeros(len(made), dtype=np.int64)
+        return Terms(UNIT, self.lam * UNIT, True, own, 0, float(UNIT * max(made.n, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class FourTerms:
+    """The original objective of AReS: a weighted sum of four terms, of which all but *cover* are taken off.
+
+    Parameters
+    ----------
+    incorrect
+        Weight of *incorrectrecourse*: inputs that match a triple and get no recourse from it, triple by triple.
+    cover
+        Weight of *cover*: inputs that match some triple.
+    feature_cost
+        Weight of *featurecost*: the cost model's weights of the features that each triple changes.
+    feature_change
+        Weight of *featurechange*: bins or ordinal steps moved, and 1 for a changed category, triple by triple.
+
+    Examples
+    --------
+    >>> FourTerms().feature_cost  # the paper's experiments leave both cost terms out
+    0.0
+    """
+
+    incorrect: float = 1.0
+    cover: float = 1.0
+    feature_cost: float = 0.0
+    feature_change: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("incorrect", "cover", "feature_cost", "feature_change"):
+            check_number(name, getattr(self, name), high=LARGEST_WEIGHT)
+
+    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+        """The objective over these triples; see :class:`Objective`."""
+        matched = [np.bitwise_count(made.matches(part)).sum(axis=1, dtype=np.int64) for part in made.chunks()]
+        wrong = (np.concatenate(matched) if matched else np.empty(0, dtype=np.int64)) - made.counts
+        price, change = _pair_prices(made, cost)
+        pair = made.triples.pair
+        off = self.incorrect * wrong + self.feature_cost * price[pair] + self.feature_change * change[pair]
+        # The upper bounds that keep each term from falling below zero, as in the original.
+        most = self.incorrect * made.n + self.feature_cost * price.max(initial=0.0)
+        most += self.feature_change * change.max(initial=0.0)
+        return Terms(
+            worth=round(self.cover * UNIT),
+            per_cost=0.0,
+            needs_flip=False,
+            own=-np.rint(off * UNIT).astype(np.int64),
+            constant=round(most * max_rules * UNIT),
+            scale=float(UNIT),
+        )
+
+
+def _pair_prices(made: Evaluated, cost: CostModel) -> tuple[np.ndarray, np.ndarray]:
+    """For each pair of Inner-If and Then the weights of what it changes, and how far it does."""
+    ground, items = made.ground, made.ground.items
+    weights = np.array([cost.weight(f) for f in items.space.features])
+    block = np.array([f.is_block for f in items.space.features])
+    change = ground.changes.items[ground.pair_change]
+    changed = change != NO_ITEM
+    feature = items.feature_of[change]
+    price = np.where(changed, weights[feature], 0.0).sum(axis=1)
+    inner = ground.inner.items[ground.pair_inner]
+    far = np.where(changed, 1.0, 0.0)
+    for column in inner.T:
+        same = changed & (column != NO_ITEM)[:, None] & (items.feature_of[column][:, None] == feature) & ~block[feature]
+        far = np.where(same, np.abs(change - column[:, None]), far)
+    return price, far.sum(axis=1)

@@ -1,0 +1,230 @@
+"""Stage 3: from the ground set to a small rule set, by local search after Lee et al. (2009).
+
+As the appendix has it: rules are added and deleted until that brings nothing more, and only then exchanged. The best
+move of its kind is taken each time. Limits on the number of rules and of different Outer-Ifs hold all the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from globece.baselines.evaluate import Evaluated, covered
+from globece.baselines.objectives import Terms
+from globece.baselines.swaps import Bench, Standing
+from globece.progress import Monitor
+from globece.space import BoolArray, IntArray
+
+BLOCK = 256  # triples looked at together
+FULL = np.iinfo(np.int64).max // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most rules, epsilon 1, and the most different Outer-Ifs, epsilon 3."""
+
+    rules: int = 20
+    outers: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """A rule set: places of its triples, the objective after each step, and whether acc(R) reached acc(V)."""
+
+    rules: tuple[int, ...]
+    trace: tuple[float, ...]
+    at_bound: bool
+
+    @property
+    def value(self) -> float:
+        """The objective in the end."""
+        return self.trace[-1]
+
+
+def optimise(
+    made: Evaluated,
+    terms: Terms,
+    limits: Limits,
+    monitor: Monitor,
+    *,
+    exchanges: int = 1,
+    repeats: int = 1,
+) -> Optimum:
+    """Find a good rule set.
+
+    Parameters
+    ----------
+    made, terms
+        Evaluated triples, and the objective over them.
+    limits
+        Limits on the rule set.
+    monitor
+        Hears how far it is; when it says stop, the rule set so far is the answer.
+    exchanges
+        Most rules that one exchange takes out for the one that it puts in; 0 for no exchanges.
+    repeats
+        How often to search, each time among the triples that no search before has chosen; the best is taken.
+    """
+    search = _Search(Bench(made, terms), limits, monitor, exchanges)
+    free = np.ones(len(made), dtype=bool)
+    found: list[Optimum] = []
+    for _ in range(repeats):
+        found.append(search.run(free))
+        free[list(found[-1].rules)] = False
+        if monitor.stopped or not free.any() or found[-1].at_bound:
+            break
+    return max(found, key=lambda o: o.value)
+
+
+class _Search:
+    """One local search; holds what bounds the gains, so that few triples need a look."""
+
+    def __init__(self, bench: Bench, limits: Limits, monitor: Monitor, exchanges: int) -> None:
+        self.bench, self.made, self.terms = bench, bench.made, bench.terms
+        self.limits, self.monitor, self.exchanges = limits, monitor, exchanges
+        self.reachable = round(self.made.accuracy * self.made.n)
+        nothing = bench.standing([])
+        parts = [bench.gains(nothing, part)[:, -1] for part in self.made.chunks()]
+        # A gain never grows as the rule set does, so a triple's gain alone bounds all its gains.
+        self.alone = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        self.trace: list[float] = []
+        self.latest = nothing
+
+    def run(self, free: BoolArray) -> Optimum:
+        self.trace = []
+        now = self.note(self.bench.standing([]))
+        bounds = np.where(free, self.alone, -FULL)
+        try:
+            while not self.monitor.should_stop():
+                now = self.add(now, bounds)
+                if self.done(now):
+                    break
+                better = self.delete(now) or self.exchange(now, free, bounds)
+                if better is None:
+                    break
+                self.loosen(bounds, now, better)
+                now = self.note(better)
+        except KeyboardInterrupt:
+            self.monitor.stopped = "interrupted"
+        return Optimum(self.latest.rules, tuple(self.trace), self.done(self.latest))
+
+    def note(self, now: Standing) -> Standing:
+        self.latest = now  # kept before anybody is told, who may interrupt
+        self.trace.append((now.total + self.terms.constant) / self.terms.scale)
+        self.monitor("rules", len(now.rules), self.limits.rules)
+        return now
+
+    def done(self, now: Standing) -> bool:
+        """Whether acc(R) is acc(V), and nothing else is asked for."""
+        if self.terms.per_cost or (self.terms.own != 0).any():
+            return False
+        return int(covered(self.made, np.array(now.rules, dtype=np.int64)).sum()) == self.reachable
+
+    def fits(self, rules: Sequence[int]) -> BoolArray:
+        """Triples that may join these rules."""
+        if len(rules) >= self.limits.rules:
+            return np.zeros(len(self.made), dtype=bool)
+        outer = self.made.triples.outer
+        named = np.unique(outer[list(rules)])
+        if len(named) < self.limits.outers:
+            return np.ones(len(self.made), dtype=bool)
+        return np.isin(outer, named)
+
+    def loosen(self, bounds: IntArray, before: Standing, after: Standing) -> None:
+        """Make bounds on gains hold for a rule set from which rules have gone.
+
+        f(R - e + x) is at most f(R + x), so no gain grows by more than what the inputs lose by the rules gone.
+        """
+        kept = [r for r in before.rules if r in after.rules]
+        loss = int(before.best.sum()) - int(self.bench.standing(kept).best.sum())
+        known = bounds > -FULL
+        bounds[known] = np.minimum(self.alone[known], bounds[known] + loss)
+        for rule in before.rules:
+            bounds[rule] = self.alone[rule] if rule not in after.rules else 0
+        for rule in after.rules:
+            bounds[rule] = 0
+
+    def add(self, now: Standing, bounds: IntArray) -> Standing:
+        """Add the best triple as long as one brings something; ``bounds`` are brought up to date on the way."""
+        while not self.monitor.should_stop():
+            may = np.flatnonzero(self.fits(now.rules) & (bounds > 0))
+            order = may[np.argsort(-bounds[may], kind="stable")]
+            best, pick = 0, -1
+            for part in _blocks(order):
+                if bounds[part[0]] < best or (bounds[part[0]] == best and pick >= 0 and part[0] > pick):
+                    break
+                gain = self.bench.gains(now, part)[:, -1]
+                bounds[part] = gain
+                top = int(gain.max())
+                first = int(part[gain == top].min())  # of equals the first in the ground set
+                if top > best or (top == best and pick >= 0 and first < pick):
+                    best, pick = top, first
+            if pick < 0:
+                break
+            now = self.note(self.bench.standing([*now.rules, pick]))
+            bounds[pick] = 0
+        return now
+
+    def delete(self, now: Standing) -> Standing | None:
+        """Leave out the rule that is missed least, if none misses it."""
+        if len(now.rules) < 2:
+            return None
+        change = now.without(self.terms)
+        place = int(change.argmax())
+        if change[place] < 0:
+            return None
+        return self.bench.standing([r for i, r in enumerate(now.rules) if i != place])
+
+    def exchange(self, now: Standing, free: BoolArray, bounds: IntArray) -> Standing | None:
+        """Put one triple in the place of one or more rules, where that brings something."""
+        for size in range(1, min(self.exchanges, len(now.rules)) + 1):
+            best: tuple[int, Standing | None] = (0, None)
+            for gone in combinations(range(len(now.rules)), size - 1):
+                left = [r for i, r in enumerate(now.rules) if i not in gone]
+                base = now if not gone else self.bench.standing(left)
+                limits = bounds if not gone else np.where(free, self.alone, -FULL)
+                found = self.swap(base, limits, now.total + best[0])
+                if found is not None:
+                    best = (found.total - now.total, found)
+                if self.monitor.should_stop():
+                    break
+            if best[1] is not None:
+                return best[1]
+        return None
+
+    def swap(self, base: Standing, bounds: IntArray, floor: int) -> Standing | None:
+        """The best rule set with one rule of ``base`` replaced, if its total is above ``floor``.
+
+        ``bounds`` are on gains beside ``base``, and are brought up to date on the way.
+        """
+        if not base.rules:
+            return None
+        outer = self.made.triples.outer
+        # replacing gains no more than adding does, except for the price that the one replaced no longer asks
+        extra = max(0, int(-self.terms.own[list(base.rules)].min()))
+        may = np.flatnonzero(bounds > -extra) if extra else np.flatnonzero(bounds > 0)
+        may = may[~np.isin(may, base.rules)]
+        order = may[np.argsort(-bounds[may], kind="stable")]
+        names = [np.unique(outer[[r for r in base.rules if r != gone]]) for gone in base.rules]
+        best, move = floor - base.total, (-1, -1)
+        for part in _blocks(order):
+            if bounds[part[0]] + extra <= best:
+                break
+            gains = self.bench.gains(base, part)
+            bounds[part], gain = gains[:, -1], gains[:, :-1]
+            for place, named in enumerate(names):
+                if len(named) >= self.limits.outers:
+                    gain[~np.isin(outer[part], named), place] = -FULL
+            i, at = divmod(int(gain.argmax()), gain.shape[1])
+            if gain[i, at] > best:
+                best, move = int(gain[i, at]), (int(part[i]), at)
+        if move[0] < 0:
+            return None
+        return self.bench.standing([move[0] if i == move[1] else r for i, r in enumerate(base.rules)])
+
+
+def _blocks(order: IntArray) -> list[IntArray]:
+    return [order[i : i + BLOCK] for i in range(0, len(order), BLOCK)]

@@ -1,0 +1,501 @@
+"""The answer of AReS: a two-level recourse set, with what each rule does for the affected inputs.
+
+A :class:`RecourseSet` is frozen and has the numbers of an explanation (coverage, average cost, score, by the same
+scorer), so that the two can stand side by side. Its views are plain data, derived without asking the model again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from globece.baselines.items import condition_text
+from globece.costs import CostModel
+from globece.errors import InvalidDataError, UnknownFeatureError
+from globece.explanation import MinimumCosts, Provenance
+from globece.models.base import Model
+from globece.rays import BUDGET_SLACK
+from globece.rules import mean_cost
+from globece.search import score
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of an If or a Then: a feature has a category, or a number in a bin.
+
+    Attributes
+    ----------
+    feature
+        The feature's name.
+    category
+        Place of the category, or of the ordinal value; -1 for a bin.
+    low, high
+        A bin holds the numbers above ``low`` up to ``high``.
+    first, last
+        Where somebody who moves into the bin ends: at the nearest number from ``first`` to ``last``. They are the same
+        where everybody moves to the bin's middle, and ``first`` is above ``last`` where nobody may move there.
+    """
+
+    feature: str
+    category: int = -1
+    low: float = -np.inf
+    high: float = np.inf
+    first: float = np.inf
+    last: float = -np.inf
+
+    def holds(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+        """Which encoded rows fulfil it; a missing number never does."""
+        f = space[self.feature]
+        if self.category >= 0:
+            return np.asarray(space.codes(Z, f) == self.category)
+        return np.asarray((Z[:, f.start] > self.low) & (Z[:, f.start] <= self.high))
+
+    def made_true(self, space: FeatureSpace, Z: FloatArray) -> FloatArray:
+        """Encoded rows after the change; a row that fulfils it already keeps its value."""
+        f, out = space[self.feature], Z.copy()
+        if f.is_block:
+            out[:, f.columns] = 0.0
+            out[:, f.start + self.category] = 1.0
+        elif self.category >= 0:
+            out[:, f.start] = np.where(np.isnan(Z[:, f.start]), np.nan, float(self.category))
+        else:
+            x = Z[:, f.start]
+            out[:, f.start] = np.where(self.holds(space, Z) | np.isnan(x), x, np.clip(x, self.first, self.last))
+        return out
+
+    def may(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+        """Which encoded rows may be changed so that it holds; those that fulfil it need no change."""
+        f = space[self.feature]
+        x = Z[:, f.start]
+        able = np.full(len(Z), _reachable(f, self)) & ~np.isnan(x)
+        if f.sense and able.any():
+            able &= f.sense * (self.made_true(space, Z)[:, f.start] - x) >= 0
+        return able | self.holds(space, Z)
+
+    def text(self, space: FeatureSpace, *, name: bool = True) -> str:
+        """In words, with or without the feature's name."""
+        return condition_text(space[self.feature], self.category, self.low, self.high, name=name)
+
+
+def _reachable(f: Feature, condition: Condition) -> bool:
+    if not f.can_move:
+        return False
+    if f.is_block:
+        return f.permitted[condition.category]
+    if condition.category >= 0:
+        return f.low <= condition.category <= f.high
+    return condition.first <= condition.last
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevelRule:
+    """If the Outer-If holds, If the Inner-If holds, Then make the Then true."""
+
+    outer: tuple[Condition, ...]
+    inner: tuple[Condition, ...]
+    then: tuple[Condition, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of conditions in both Ifs."""
+        return len(self.outer) + len(self.inner)
+
+    def matches(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+        """Which encoded rows fulfil both Ifs."""
+        out = np.ones(len(Z), dtype=bool)
+        for condition in (*self.outer, *self.inner):
+            out &= condition.holds(space, Z)
+        return out
+
+    def applied(self, space: FeatureSpace, Z: FloatArray) -> FloatArray:
+        """Encoded rows after the Then, whether they match or not."""
+        for condition in self.then:
+            Z = condition.made_true(space, Z)
+        return Z
+
+    def may(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+        """Which encoded rows the constraints let follow the Then."""
+        out = np.ones(len(Z), dtype=bool)
+        for condition in self.then:
+            out &= condition.may(space, Z)
+        return out
+
+    def text(self, space: FeatureSpace) -> str:
+        """The rule as a sentence."""
+        parts = [f"If {_joined(space, self.outer)}"] if self.outer else []
+        parts += [f"If {_joined(space, self.inner)}", f"Then {_joined(space, self.then)}"]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundSetSummary:
+    """What the rule set was chosen from.
+
+    Attributes
+    ----------
+    method
+        ``"AReS"`` or ``"Fast AReS"``.
+    size
+        Number of triples in the ground set V.
+    evaluated
+        How many of them were evaluated.
+    optimised
+        How many were left for the optimisation.
+    changes
+        Distinct changes among those evaluated: what the model was asked about.
+    accuracy
+        acc(V) of those left for the optimisation, which acc(R) cannot exceed.
+    objective
+        The objective in words.
+    trace
+        Its value after each step of the optimisation.
+    """
+
+    method: str
+    size: int
+    evaluated: int
+    optimised: int
+    changes: int
+    accuracy: float
+    objective: str
+    trace: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecourse:
+    """What a rule set does for one group of the affected inputs."""
+
+    group: str
+    n_affected: int
+    coverage: float
+    average_cost: float
+    score: float
+    rules: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCounterfactuals:
+    """The covered inputs before and after, in the user's own columns, each by the rule that is cheapest for it."""
+
+    row: IntArray
+    rule: IntArray
+    cost: FloatArray
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, eq=False)
+class RecourseSet:
+    """Two-level rules, and for every affected input what each of them costs it.
+
+    Attributes
+    ----------
+    space, cost, budget
+        What a row is, what a change costs, and the most that recourse may cost.
+    rules
+        The rules, in the order in which they were found.
+    inputs
+        The affected inputs, encoded.
+    rows
+        Their positions among the rows given.
+    n_rows
+        How many rows were given.
+    matches
+        Whether each rule's Ifs hold for each affected input: ``(n_rules, n_affected)``.
+    costs
+        What each rule costs each affected input; ``inf`` where it does not match or gives no recourse.
+    provenance
+        Which model, which outcome, how it was found.
+    ground_set
+        What the rules were chosen from.
+    model
+        The model, where it is at hand.
+    """
+
+    space: FeatureSpace
+    cost: CostModel
+    budget: float
+    rules: tuple[TwoLevelRule, ...]
+    inputs: FloatArray
+    rows: IntArray
+    n_rows: int
+    matches: BoolArray
+    costs: FloatArray
+    provenance: Provenance
+    ground_set: GroundSetSummary
+    model: Model | None = field(default=None, repr=False)
+
+    # -- numbers -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules."""
+        return len(self.rules)
+
+    @property
+    def n_affected(self) -> int:
+        """Number of affected inputs."""
+        return len(self.inputs)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is affected."""
+        return self.n_affected == 0
+
+    @cached_property
+    def best_costs(self) -> FloatArray:
+        """Cost of the cheapest rule for each affected input; ``inf`` where none gives recourse."""
+        return self.costs.min(axis=0) if self.n_rules else np.full(self.n_affected, np.inf)
+
+    @property
+    def n_covered(self) -> int:
+        """Number of affected inputs with recourse."""
+        return int(np.isfinite(self.best_costs).sum())
+
+    @property
+    def n_without_recourse(self) -> int:
+        """Number of affected inputs without recourse."""
+        return self.n_affected - self.n_covered
+
+    @property
+    def coverage(self) -> float:
+        """Share of the affected inputs with recourse, what AReS calls accuracy; 1 if nobody is affected."""
+        return self.n_covered / self.n_affected if self.n_affected else 1.0
+
+    @property
+    def average_cost(self) -> float:
+        """Mean cost over the covered inputs; ``inf`` if nobody is covered, 0 if nobody is affected."""
+        return 0.0 if self.is_empty else mean_cost(self.best_costs[np.isfinite(self.best_costs)])
+
+    @property
+    def score(self) -> float:
+        """Mean cost over the affected inputs, with no recourse charged at the budget: as of an explanation."""
+        return score(self.best_costs, self.budget)
+
+    @property
+    def subgroups(self) -> tuple[tuple[Condition, ...], ...]:
+        """The different Outer-Ifs, in the order of the rules."""
+        return tuple(dict.fromkeys(rule.outer for rule in self.rules))
+
+    # -- views ---------------------------------------------------------------------------------------------------
+
+    def minimum_costs(self) -> MinimumCosts:
+        """The cheapest rule of each affected input (-1: none), as the direction of an explanation; its scalar is 1."""
+        if not self.n_rules:
+            nothing = np.full(self.n_affected, np.inf)
+            return MinimumCosts(np.full(self.n_affected, -1), nothing, nothing)
+        covered = np.isfinite(self.best_costs)
+        pick = np.where(covered, self.costs.argmin(axis=0), -1)
+        return MinimumCosts(pick, np.where(covered, 1.0, np.inf), self.best_costs)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary a rule: its parts, the share that it applies to and covers, and what it costs them."""
+        found = []
+        for i, rule in enumerate(self.rules):
+            paid = self.costs[i][np.isfinite(self.costs[i])]
+            found.append(
+                {
+                    "outer": _joined(self.space, rule.outer) or "everybody",
+                    "inner": _joined(self.space, rule.inner),
+                    "then": _joined(self.space, _changed(rule)),
+                    "applies": float(self.matches[i].mean()) if self.n_affected else 0.0,
+                    "coverage": paid.size / self.n_affected if self.n_affected else 0.0,
+                    "average_cost": mean_cost(paid),
+                }
+            )
+        return found
+
+    def by_group(self, feature: str | None = None) -> tuple[GroupRecourse, ...]:
+        """Recourse group by group: for the Outer-Ifs, or for the values of a feature among the affected inputs.
+
+        Parameters
+        ----------
+        feature
+            A categorical or ordinal feature. Without it the groups are the rule set's own Outer-Ifs, each with the
+            recourse that the rules under it give.
+        """
+        if feature is None:
+            groups = []
+            for outer in self.subgroups:
+                mine = tuple(i for i, rule in enumerate(self.rules) if rule.outer == outer)
+                inside = TwoLevelRule(outer, (), ()).matches(self.space, self.inputs)
+                groups.append(self._group(_joined(self.space, outer) or "everybody", inside, mine))
+            return tuple(groups)
+        if feature not in self.space.names:
+            raise UnknownFeatureError(f"feature names unknown feature {feature!r}; there are {list(self.space.names)}")
+        f = self.space[feature]
+        if f.kind == "continuous":
+            raise InvalidDataError(f"feature must be categorical or ordinal to make groups; {feature!r} is continuous")
+        codes = self.space.codes(self.inputs, f)
+        everything = tuple(range(self.n_rules))
+        return tuple(
+            self._group(f"{feature} = {f.label(category)}", codes == c, everything)
+            for c, category in enumerate(f.categories)
+            if (codes == c).any()
+        )
+
+    def _group(self, name: str, inside: BoolArray, rules: tuple[int, ...]) -> GroupRecourse:
+        costs = self.costs[list(rules)][:, inside] if rules else np.full((1, int(inside.sum())), np.inf)
+        best = costs.min(axis=0)
+        paid = best[np.isfinite(best)]
+        share = paid.size / best.size if best.size else 1.0
+        useful = tuple(i for i in rules if np.isfinite(self.costs[i, inside]).any())
+        return GroupRecourse(name, int(inside.sum()), share, mean_cost(paid), score(best, self.budget), useful)
+
+    def counterfactuals(self) -> RuleCounterfactuals:
+        """The covered inputs before and after, each by its cheapest rule, in the user's own columns."""
+        pick = self.minimum_costs().direction
+        after = self.inputs.copy()
+        for i, rule in enumerate(self.rules):
+            after[pick == i] = rule.applied(self.space, self.inputs[pick == i])
+        covered = np.flatnonzero(pick >= 0)
+        return RuleCounterfactuals(
+            row=self.rows[covered],
+            rule=pick[covered],
+            cost=self.best_costs[covered],
+            before=self.space.decode(self.inputs[covered]),
+            after=self.space.decode(after[covered]),
+        )
+
+    def apply(self, X: Any, *, model: Model | None = None) -> RecourseSet:
+        """The same rules on other rows, such as unseen ones.
+
+        Parameters
+        ----------
+        X
+            Rows with the columns that the space was learnt from.
+        model
+            The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
+        """
+        asked = model if model is not None else self.model
+        if asked is None:
+            raise InvalidDataError("this recourse set was read from a file and has no model; pass model=")
+        Z = self.space.encode(X)
+        if not len(Z):
+            raise InvalidDataError("the frame has no rows")
+        return build(
+            asked, Z, asked.favourable(Z), self.cost, self.budget, self.rules, self.provenance, self.ground_set
+        )
+
+    # -- looks ---------------------------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """The rule set in a few lines."""
+        p, g = self.provenance, self.ground_set
+        if self.is_empty:
+            return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
+        cost = f"{self.average_cost:.3f}" if self.n_covered else "none"
+        lines = [
+            f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
+            f"{self.n_rules} rule(s) of {g.method} cover {self.coverage:.1%} at an average cost of {cost} within a "
+            f"budget of {self.budget:g} (score {self.score:.3f}).",
+            f"They are from a ground set of {g.size:,} triples, of which {g.evaluated:,} were evaluated.",
+            f"{self.n_without_recourse:,} have no recourse by these rules.",
+        ]
+        lines += [f"Note: {note}." for note in p.notes]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """The rules as AReS shows them, with coverage and cost beside each."""
+        lines: list[str] = []
+        for outer in self.subgroups:
+            lines.append(f"If {_joined(self.space, outer) or 'anybody'}:")
+            for rule, record in zip(self.rules, self.records(), strict=True):
+                if rule.outer == outer:
+                    cost = f"{record['average_cost']:.2f}" if np.isfinite(record["average_cost"]) else "-"
+                    lines.append(f"    If {record['inner']},")
+                    lines.append(f"    Then {record['then']}  [covers {record['coverage']:.1%}, cost {cost}]")
+        return "\n".join(lines) if lines else "(no rules)"
+
+    def __repr__(self) -> str:
+        """A short description."""
+        return (
+            f"RecourseSet(n_rules={self.n_rules}, n_affected={self.n_affected}, coverage={self.coverage:.3f}, "
+            f"average_cost={self.average_cost:.3f}, score={self.score:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the summary and a table of the rules."""
+        head = ("If", "If", "Then", "Applies to", "Covers", "Cost")
+        lines = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
+        lines += ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
+        for r in self.records():
+            cost = f"{r['average_cost']:.2f}" if np.isfinite(r["average_cost"]) else "-"
+            cells = (r["outer"], r["inner"], r["then"], f"{r['applies']:.1%}", f"{r['coverage']:.1%}", cost)
+            lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+        return "".join([*lines, "</tbody></table>"])
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule set as plain data, as it is written to JSON."""
+        from globece.io.recourse_sets import to_dict
+
+        return to_dict(self)
+
+    def to_json(self, path: Any = None) -> str:
+        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        from globece.io.recourse_sets import write
+
+        return write(self, path)
+
+    @classmethod
+    def from_json(cls, source: Any) -> RecourseSet:
+        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
+        from globece.io.recourse_sets import read
+
+        return read(source)
+
+
+def build(
+    model: Model,
+    Z: FloatArray,
+    favourable: BoolArray,
+    cost: CostModel,
+    budget: float,
+    rules: tuple[TwoLevelRule, ...],
+    provenance: Provenance,
+    ground_set: GroundSetSummary,
+) -> RecourseSet:
+    """Apply rules to all affected rows, ask the model about every counterfactual, and put the result together.
+
+    Parameters
+    ----------
+    model, Z, favourable
+        The model, all rows, encoded, and which of them have the favourable outcome already.
+    cost, budget
+        What a change costs, and the most that recourse may cost.
+    rules
+        The rules.
+    provenance, ground_set
+        What is known about where they come from.
+    """
+    rows = np.flatnonzero(~favourable)
+    inputs, space = Z[rows], cost.space
+    matches = np.zeros((len(rules), len(rows)), dtype=bool)
+    costs = np.full((len(rules), len(rows)), np.inf)
+    for i, rule in enumerate(rules):
+        matches[i] = rule.matches(space, inputs)
+        able = np.flatnonzero(matches[i] & rule.may(space, inputs))
+        after = rule.applied(space, inputs[able])
+        paid = cost.between(inputs[able], after)
+        flips = model.favourable(after) if len(able) else np.zeros(0, dtype=bool)
+        good = flips & (paid <= budget * (1 + BUDGET_SLACK))
+        costs[i, able[good]] = paid[good]
+    return RecourseSet(space, cost, budget, rules, inputs, rows, len(Z), matches, costs, provenance, ground_set, model)
+
+
+def _joined(space: FeatureSpace, conditions: Sequence[Condition]) -> str:
+    return " and ".join(condition.text(space) for condition in conditions)
+
+
+def _changed(rule: TwoLevelRule) -> tuple[Condition, ...]:
+    """The conditions of the Then that the Inner-If does not state already."""
+    stated = {(c.feature, c.category, c.low, c.high) for c in rule.inner}
+    return tuple(c for c in rule.then if (c.feature, c.category, c.low, c.high) not in stated)

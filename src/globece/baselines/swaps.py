@@ -1,0 +1,163 @@
+"""What a rule set gains by one more triple, and by one in another's place: a kernel and its plain twin.
+
+For each input the best and the second best worth in R, and whose the best is, are enough to know what becomes of it
+when any one rule leaves. So one look at a triple's bits gives what adding it brings and what putting it in the place
+of each rule brings, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from globece.baselines.evaluate import Evaluated
+from globece.baselines.itemsets import Words, unpack
+from globece.baselines.objectives import Terms
+from globece.space import FloatArray, IntArray
+
+# Position of a word's single set bit by multiplication with a de Bruijn sequence.
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+BIT = np.zeros(64, dtype=np.int64)
+with np.errstate(over="ignore"):
+    BIT[[int((DE_BRUIJN * np.uint64(1 << i)) >> np.uint64(58)) for i in range(64)]] = np.arange(64)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where a rule set stands: for each input the best and second best worth in it, and which rule gives the best."""
+
+    rules: tuple[int, ...]
+    best: IntArray
+    second: IntArray
+    owner: IntArray  # place in ``rules``; -1 where no rule serves the input
+    total: int  # in UNIT, the constant left out
+
+    def without(self, terms: Terms) -> IntArray:
+        """What leaving each rule out changes."""
+        lost = np.zeros(len(self.rules), dtype=np.int64)
+        served = self.owner >= 0
+        np.add.at(lost, self.owner[served], (self.second - self.best)[served])
+        return lost - terms.own[list(self.rules)]
+
+
+class Bench:
+    """Evaluated triples with an objective: gives standings, and gains against them."""
+
+    def __init__(self, made: Evaluated, terms: Terms) -> None:
+        self.made, self.terms = made, terms
+        n_words = made.outer.shape[1]
+        self._flips: Words = made.flips if terms.needs_flip else np.full((1, n_words), np.iinfo(np.uint64).max, "u8")
+        self._change = made.change_of if terms.needs_flip else np.zeros(len(made), dtype=np.int64)
+        # without a price on cost no item needs to be looked up
+        self._items = made.ground.changes.items if terms.per_cost else np.empty((len(self._flips), 0), dtype=np.int64)
+
+    def worths(self, triple: int) -> IntArray:
+        """What a triple is worth to each input; 0 where it does not serve it."""
+        which = np.array([triple])
+        bits = self.made.covers(which) if self.terms.needs_flip else self.made.matches(which)
+        worth = np.full(self.made.n, self.terms.worth, dtype=np.int64)
+        if self.terms.per_cost:
+            cost = self.made.costs_of_change(int(self.made.change_of[triple]))
+            worth -= np.rint(self.terms.per_cost * cost).astype(np.int64)
+        return np.where(unpack(bits[0], self.made.n), worth, 0)
+
+    def standing(self, rules: Sequence[int]) -> Standing:
+        """Where a rule set stands."""
+        n = self.made.n
+        best, second = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        owner = np.full(n, -1, dtype=np.int64)
+        for place, triple in enumerate(rules):
+            worth = self.worths(triple)
+            better = worth > best
+            second = np.where(better, best, np.maximum(second, worth))
+            owner, best = np.where(better, place, owner), np.maximum(best, worth)
+        own = int(self.terms.own[list(rules)].sum()) if len(rules) else 0
+        return Standing(tuple(rules), best, second, owner, int(best.sum()) + own)
+
+    def gains(self, standing: Standing, which: IntArray) -> IntArray:
+        """What each triple changes: in the place of each rule, and, in the last column, beside them all."""
+        made, terms = self.made, self.terms
+        out = np.zeros((len(which), len(standing.rules) + 1), dtype=np.int64)
+        _kernel(
+            made.triples.outer[which],
+            made.inner_of[which],
+            self._change[which],
+            made.outer,
+            made.inner,
+            self._flips,
+            self._items,
+            made.item_costs,
+            made.l2,
+            terms.worth,
+            terms.per_cost,
+            standing.best,
+            standing.second,
+            standing.owner,
+            out,
+        )
+        out += terms.own[which][:, None]
+        out[:, :-1] += standing.without(terms)
+        return out
+
+    def plain_gains(self, standing: Standing, which: IntArray) -> IntArray:
+        """The same as :meth:`gains`, by making each rule set and summing it up."""
+        rules = list(standing.rules)
+        out = np.empty((len(which), len(rules) + 1), dtype=np.int64)
+        for i, triple in enumerate(which):
+            for place in range(len(rules) + 1):
+                left = rules[:place] + rules[place + 1 :]
+                out[i, place] = self.standing([*left, int(triple)]).total - standing.total
+        return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _kernel(
+    outer_of: IntArray,
+    inner_of: IntArray,
+    change_of: IntArray,
+    outer: Words,
+    inner: Words,
+    flips: Words,
+    items: IntArray,
+    item_costs: FloatArray,
+    l2: bool,
+    worth: int,
+    per_cost: float,
+    best: IntArray,
+    second: IntArray,
+    owner: IntArray,
+    out: IntArray,
+) -> None:
+    alone = out.shape[1] - 1
+    for t in range(len(outer_of)):
+        a, b, c = outer_of[t], inner_of[t], change_of[t]
+        for w in range(outer.shape[1]):
+            word = outer[a, w] & inner[b, w] & flips[c, w]
+            while word:
+                rest = word & (word - np.uint64(1))
+                i = w * 64 + BIT[((word ^ rest) * DE_BRUIJN) >> np.uint64(58)]
+                word = rest
+                u = worth
+                if per_cost > 0.0:
+                    cost = 0.0
+                    for j in range(items.shape[1]):
+                        item = items[c, j]
+                        if item < 0:
+                            break
+                        part = item_costs[item, i]
+                        cost += part * part if l2 else part
+                    if l2:
+                        cost = np.sqrt(cost)
+                    u = worth - int(np.rint(per_cost * cost))
+                kept = max(best[i], u)
+                gain = kept - best[i]
+                out[t, alone] += gain
+                e = owner[i]
+                if e >= 0:
+                    # its rule gone, the input falls back on the second best, unless this triple is better
+                    out[t, e] += max(second[i], u) - second[i] - gain
+        for e in range(alone):
+            out[t, e] += out[t, alone]
