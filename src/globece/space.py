@@ -325,10 +325,15 @@ class FeatureSpace:
             raise InvalidDirectionError(f"a direction has {self.width} entries here; got an array of shape {D.shape}")
         if not np.isfinite(D).all():
             raise InvalidDirectionError(f"direction {int((~np.isfinite(D)).any(axis=1).argmax())} is not finite")
-        for i, delta in enumerate(D):
-            problem = self._direction_problem(delta)
-            if problem:
-                raise InvalidDirectionError(f"direction {i} {problem}")
+        wrong = ~D.any(axis=1)
+        for f in self.features:
+            if not f.can_move:
+                wrong |= D[:, f.columns].any(axis=1)
+            elif f.sense:
+                wrong |= f.sense * D[:, f.start] < 0
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise InvalidDirectionError(f"direction {i} {self._direction_problem(D[i])}")
         return D
 
     def _direction_problem(self, delta: FloatArray) -> str | None:

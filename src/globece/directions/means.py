@@ -16,7 +16,7 @@ from globece.directions.rows import favourable_rows, in_cost_units, mean_row, se
 from globece.errors import check_count, check_number
 from globece.space import FloatArray
 
-ROWS = 2000  # rows of each outcome that are clustered
+ROWS = 1000  # rows of each outcome that are clustered
 SPARSE = (1, 2, 3, 5)
 
 
@@ -73,6 +73,6 @@ class MeanDifference:
         if count > 1:
             from sklearn.cluster import KMeans  # slow to import, and most explanations do without
 
-            labels = KMeans(count, n_init=1, random_state=seed).fit_predict(points)
+            labels = KMeans(count, n_init=1, max_iter=30, random_state=seed).fit_predict(points)
             centres += [mean_row(some[labels == c]) for c in range(count)]
         return np.array(centres)
