@@ -12,6 +12,7 @@ from globece.directions.sampling import UniformSampling
 from globece.errors import GlobeCEError
 from globece.explanation import Explanation
 from globece.models.adapt import as_model
+from globece.models.robust import Robust
 from globece.search import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
@@ -22,6 +23,7 @@ __all__ = [
     "Explanation",
     "FeatureSpace",
     "GlobeCEError",
+    "Robust",
     "Settings",
     "UniformSampling",
     "__version__",

@@ -13,8 +13,9 @@ from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.sampling import UniformSampling
 from globece.errors import InvalidParameterError, ModelError, check_number
 from globece.explanation import Explanation, Provenance, build
-from globece.models.adapt import Compiled, as_model
+from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
+from globece.models.robust import Robust, RobustModel, tally
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
@@ -39,6 +40,7 @@ def explain(
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
     settings: Settings | None = None,
+    robust: Robust | None = None,
 ) -> Explanation:
     """Explain a whole model by a few directions along which everybody it turned down can travel.
 
@@ -71,6 +73,9 @@ def explain(
         and ``provenance.complete`` is ``False``.
     settings
         How hard to search; see :class:`globece.Settings`.
+    robust
+        What recourse must survive beside the model's own decision: a margin, other models, noise; see
+        :class:`globece.Robust`. Who is affected stays the model's own decision.
 
     Examples
     --------
@@ -111,7 +116,8 @@ def explain(
             compile=settings.exact,
         )
         decided = _own_rows(box, X, Z)
-        problem = Problem(box, Z, replace(cost, space=space), limit, settings.max_scalar)
+        asked = box if robust is None else robust_model(box, _checked("robust", robust, Robust), Z)
+        problem = Problem(asked, Z, replace(cost, space=space), limit, settings.max_scalar)
         return _explained(problem, decided, generator, wanted, settings, random, monitor)
 
 
@@ -125,7 +131,7 @@ def _explained(
     monitor: Monitor,
 ) -> Explanation:
     box = problem.model
-    assert isinstance(box, (BlackBox, Compiled))
+    assert isinstance(box, (BlackBox, Compiled, RobustModel))
     directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
     if not favourable.all():
         affected = replace(problem, inputs=problem.inputs[~favourable], favourable_rows=problem.inputs[favourable])
@@ -143,10 +149,13 @@ def _explained(
         complete=monitor.stopped is None,
         notes=(),
     )
+    if isinstance(box, RobustModel):
+        notes.append(f"recourse survives {box.robust.described}")
     ex = build(problem, favourable, directions, provenance)
     if not favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
-    counted = replace(provenance, model_calls=box.decide.tally.calls, model_rows=box.decide.tally.rows)
+    calls, rows = tally(box)
+    counted = replace(provenance, model_calls=calls, model_rows=rows)
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 

@@ -18,12 +18,14 @@ from globece.costs import CostModel
 from globece.directions.protocol import Problem
 from globece.errors import InvalidDataError, InvalidParameterError, check_count, check_number
 from globece.models.base import Model
+from globece.models.robust import own
 from globece.rules import RulesChart, mean_cost, rules_chart
 from globece.search import scale, score, verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from globece.bounds import LowerBound
+    from globece.robustness import Robustness
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
 
@@ -380,10 +382,24 @@ class Explanation:
             raise InvalidDataError("the frame has no rows")
         return build(
             Problem(asked, Z, self.cost, self.budget, self.max_scalar),
-            asked.favourable(Z),
+            own(asked).favourable(Z),
             self.directions,
             replace(self.provenance, notes=(*self.provenance.notes, "directions applied to other rows")),
         )
+
+    def robustness(self, margins: Any = None, **asked: Any) -> Robustness:
+        """Coverage of these directions against the margin that recourse must keep.
+
+        Parameters
+        ----------
+        margins
+            Margins to try, ascending; by default 0 to 0.4 of probability, or 0 to 2 otherwise.
+        **asked
+            As for :class:`globece.Robust`: ``scale``, ``models``, ``noise``, ``draws``, ``seed``.
+        """
+        from globece.robustness import robustness
+
+        return robustness(self, margins, **asked)
 
     def lower_bound(self, *, solve: int = 0, time_limit: float = 60.0) -> LowerBound:
         """What recourse costs each affected input at least, whatever it changes, and how near this explanation comes.

@@ -28,6 +28,7 @@ ORDER = [
     ["directions"],
     ["search"],
     ["bounds", "explanation", "rules"],
+    ["robustness"],
     ["audit", "baselines"],
     ["api"],
     ["__init__", "testing"],
@@ -40,14 +41,16 @@ BESIDE = {
     ("explanation", "rules"),
     ("datasets", "io"),
     ("cli", "web"),
+    ("robustness", "explanation"),
 }
 NEVER = {("web", "plots"), ("web", "distributed")}
-DELEGATED = {  # only inside a function
+DELEGATED = {
     ("baselines", "io"),
+    ("explanation", "robustness"),
     ("explanation", "io"),
     ("explanation", "plots"),
     ("explanation", "web"),
-}
+}  # only inside a function
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
 CORE = {"numpy", "scipy", "sklearn", "narwhals", "numba"}
@@ -84,7 +87,8 @@ def imports(source: str, package: tuple[str, ...]) -> Iterator[Import]:
                     yield resolve([*base, alias.name], in_function)
             else:
                 function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-                yield from visit(child, in_function or function)
+                only_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+                yield from visit(child, in_function or function or only_types)
 
     def resolve(path: list[str], in_function: bool) -> Import:
         if path[0] != "globece":

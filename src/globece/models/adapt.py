@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from globece import rays
-from globece.errors import GlobeCEError, GlobeCEWarning
+from globece.errors import GlobeCEError, GlobeCEWarning, InvalidParameterError
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
 from globece.models.compose import Category, NotCompiled, Symbol, compose, inputs_of, raw_symbols
@@ -22,6 +22,7 @@ from globece.models.decision import Decision, decision
 from globece.models.final import LinearRule, half_spaces, unwrap
 from globece.models.inputs import Input
 from globece.models.linear import LinearModel
+from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
@@ -117,7 +118,7 @@ def as_model(
     """
     if isinstance(model, tuple):
         model = LinearRule.of(model)
-    decide = decision(model, favourable=favourable, threshold=threshold, timeout=timeout)
+    decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
     tried = None if scalars is None else np.asarray(scalars, dtype=np.float64)
     box = BlackBox(decide, space, grid, batch_rows, tried)
     module = is_module(model)
@@ -133,6 +134,52 @@ def as_model(
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
         return box
     return Compiled(box, core)
+
+
+def robust_model(box: BlackBox | Compiled, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
+    """Put a model together with what its counterfactuals must survive.
+
+    Parameters
+    ----------
+    box
+        The user's model, as :func:`as_model` gives it.
+    robust
+        What recourse must survive.
+    rows
+        Encoded rows on which compiled models are checked against the originals.
+    """
+    whole = box.original if isinstance(box, Compiled) else box
+    settings: dict[str, Any] = {
+        "rows": rows,
+        "compile": isinstance(box, Compiled),
+        "grid": whole.grid,
+        "batch_rows": whole.batch_rows,
+        "timeout": box.decide.timeout,
+    }
+    parts: list[BlackBox | Compiled] = [box]
+    for other in (box.decide.model, *robust.models):
+        decide = box.decide
+        if other is not box.decide.model:
+            wanted = {"favourable": decide.favourable, "threshold": decide.threshold}
+            decide = _agreeing(other, box, wanted)
+            if not robust.margin:
+                parts.append(as_model(other, box.space, **wanted, **settings))
+        if robust.margin:
+            asked = stricter(other, decide, robust.margin, robust.scale)
+            parts.append(as_model(asked.pop("model"), box.space, **asked, **settings))
+    return RobustModel(box, tuple(parts), errors_on(box.space, robust), robust)
+
+
+def _agreeing(other: Any, box: BlackBox | Compiled, wanted: dict[str, Any]) -> Decision:
+    """Check that another model can be asked the same of the same rows."""
+    width, own = (getattr(m, "n_features_in_", None) for m in (other, box.decide.model))
+    if width != own and None not in (width, own):
+        raise InvalidParameterError(f"models must take the same {own} features as {box.name}; one takes {width}")
+    names, mine = (getattr(m, "feature_names_in_", None) for m in (other, box.decide.model))
+    if names is not None and mine is not None and list(names) != list(mine):
+        odd = sorted(set(map(str, names)) ^ set(map(str, mine))) or "another order"
+        raise InvalidParameterError(f"models must take the same features as {box.name}; they disagree in {odd}")
+    return decision(other, **wanted)
 
 
 def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:

@@ -48,6 +48,10 @@ class Decision:
         The model's classes, where it has them.
     timeout
         Seconds that one call may take.
+    tally
+        How often the model was called.
+    model
+        The user's own model, to ask it something else.
     """
 
     ask: Callable[[Any], Any]
@@ -57,6 +61,7 @@ class Decision:
     classes: tuple[Any, ...] | None = None
     timeout: float | None = None
     tally: Tally = field(default_factory=Tally)
+    model: Any = None
 
     @property
     def described(self) -> str:

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from globece.errors import InvalidParameterError
 from globece.models.compose import NotCompiled
-from globece.models.decision import Decision
+from globece.models.decision import SIDES, Decision
 from globece.space import BoolArray, FloatArray
 
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
@@ -85,6 +85,8 @@ def unwrap(model: Any, decide: Decision) -> Final:
         if kind == "Pipeline":
             steps += [step for _, step in model.steps[:-1]]
             model = model.steps[-1][1]
+        elif kind == "ByScore":
+            model = model.model
         elif kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV"):
             model = model.best_estimator_
         elif kind in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
@@ -167,7 +169,7 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
     coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), (len(coef),))
     classes = getattr(estimator, "classes_", None)
-    if classes is None:
+    if classes is None or (favourable in SIDES and favourable not in classes):
         return _regressor(coef, intercept, favourable, threshold, kind)
     place = list(np.asarray(classes).tolist()).index(favourable)
     if len(classes) == 2:

@@ -331,7 +331,9 @@ def _walk(  # type: ignore[no-untyped-def]
                             stepping |= moves[c] and whole[c]
                         if stepping:
                             # between two whole steps the rest is a straight line again
-                            k, hit = max(found * (1.0 - 1e-12), k0), np.inf
+                            k, hit, nearly = k0, np.inf, found * (1.0 - 1e-12)
+                            if k < nearly < found:
+                                k = nearly
                             while k < upto:
                                 after = k1
                                 for j in range(m):

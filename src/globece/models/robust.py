@@ -139,6 +139,7 @@ def _own_cut(model: Any, decide: Decision) -> float:
     own = getattr(model, "best_threshold_", getattr(model, "threshold", None))
     if type(model).__name__ in ("FixedThresholdClassifier", "TunedThresholdClassifierCV") and own != "auto":
         assert decide.classes is not None
+        assert own is not None
         positive = decide.classes[1] if getattr(model, "pos_label", None) is None else model.pos_label
         return float(own) if decide.favourable == positive else 1.0 - float(own)
     return 0.5
@@ -210,7 +211,8 @@ class RobustModel:
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """Smallest margin of all parts."""
-        return np.min([part.margin(Z + error) for part in self.parts for error in self.errors], axis=0)
+        margins = [part.margin(Z + error) for part in self.parts for error in self.errors]
+        return np.asarray(np.min(margins, axis=0))
 
     def first_flip(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None

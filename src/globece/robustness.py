@@ -1,0 +1,94 @@
+"""How well recourse lasts: coverage against the margin that it must keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from globece import rays
+from globece.directions.protocol import Problem
+from globece.errors import InvalidParameterError
+from globece.explanation import Explanation
+from globece.models.adapt import Compiled, robust_model
+from globece.models.blackbox import BlackBox
+from globece.models.robust import Robust, own
+from globece.search import scale, score, verified
+from globece.space import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Robustness:
+    """What directions do for the affected inputs when more is asked of their counterfactuals.
+
+    Attributes
+    ----------
+    margin
+        The margins asked for, ascending.
+    coverage, average_cost, score
+        As an explanation's, with everybody travelling until the margin is kept.
+    survival
+        Share of the counterfactuals reported that keep the margin as they are, without going further.
+    described
+        What was asked for beside the margin, in words.
+    """
+
+    margin: FloatArray
+    coverage: FloatArray
+    average_cost: FloatArray
+    score: FloatArray
+    survival: FloatArray
+    described: str
+
+    def records(self) -> list[dict[str, float]]:
+        """One dictionary a margin."""
+        names = ("margin", "coverage", "average_cost", "score", "survival")
+        return [
+            dict(zip(names, map(float, row), strict=True))
+            for row in zip(*(getattr(self, name) for name in names), strict=True)
+        ]
+
+
+def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> Robustness:
+    """Scale an explanation's directions again for each margin; see :meth:`Explanation.robustness`."""
+    whole = Robust(**asked)
+    if margins is None:
+        margins = np.linspace(0.0, 0.4, 9) if whole.scale == "probability" else np.linspace(0.0, 2.0, 9)
+    try:
+        tried = np.atleast_1d(np.asarray(margins, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"margins must be numbers; got {margins!r}") from error
+    if (
+        tried.ndim != 1
+        or not tried.size
+        or not (np.isfinite(tried) & (tried >= 0)).all()
+        or (np.diff(tried) <= 0).any()
+    ):
+        raise InvalidParameterError(f"margins must be ascending numbers, 0 or more; got {margins!r}")
+    box = own(explanation.model)
+    if not isinstance(box, (BlackBox, Compiled)):
+        raise InvalidParameterError("this explanation has no model to ask: it was read from a file, or made by hand")
+    Z, cost = explanation.inputs, explanation.cost
+    best = explanation.minimum_costs()
+    covered = best.direction >= 0
+    reached = Z.copy()
+    for i, delta in enumerate(explanation.directions):
+        mine = np.flatnonzero(best.direction == i)
+        reached[mine] = rays.positions(explanation.space, Z[mine], delta, best.scalar[mine])
+    found = []
+    for margin in tried:
+        model = robust_model(box, replace(whole, margin=float(margin)), Z)
+        problem = Problem(model, Z, cost, explanation.budget, explanation.max_scalar)
+        directions = explanation.directions
+        costs = verified(problem, directions, scale(problem, directions)).cost
+        least = costs.min(axis=0, initial=np.inf)
+        paid = np.sort(least[np.isfinite(least)])
+        found.append((
+            paid.size / len(Z) if len(Z) else np.nan,
+            paid.mean() if paid.size else np.nan,
+            score(least, explanation.budget),
+            model.favourable(reached[covered]).mean() if covered.any() else np.nan,
+        ))  # fmt: skip
+    coverage, average_cost, scores, survival = np.array(found, dtype=np.float64).T
+    return Robustness(tried, coverage, average_cost, scores, survival, replace(whole, margin=0.0).described)
