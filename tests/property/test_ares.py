@@ -37,6 +37,7 @@ def wishes(draw: st.DrawFn) -> AresSettings:
         evaluate=draw(st.sampled_from([None, 200])),
         only_improving=draw(st.booleans()),
         select=draw(st.sampled_from([None, 50])),
+        race_rows=draw(st.sampled_from([None, 15])),
         max_triples=10**9,
     )
 

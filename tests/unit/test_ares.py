@@ -400,7 +400,7 @@ def test_the_seed_alone_decides_and_inputs_stay(tmp_path: Path) -> None:
     X = mixed_frame(150)
     before = hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest()
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    settings = AresSettings(support=0.05, bins=4, evaluate=500, objective=AccuracyCost(0.1), learn_from=50)
+    settings = AresSettings(support=0.05, bins=4, evaluate=500, objective=AccuracyCost(0.1), race_rows=50)
     texts = [fast_ares(approve, X, rng=seed, settings=settings).to_json() for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest() == before
@@ -430,7 +430,7 @@ def test_row_order_and_batches_change_nothing() -> None:
     X = matrix(200)
     space = matrix_space(X)
     order = np.random.default_rng(5).permutation(200)
-    kept = {"support": 0.05, "bins": 5, "objective": AccuracyCost(0.1), "evaluate": 400, "learn_from": 40}
+    kept = {"support": 0.05, "bins": 5, "objective": AccuracyCost(0.1), "evaluate": 400, "race_rows": 40}
     a = fast_ares(approve_matrix, X, space=space, rng=0, settings=AresSettings(**kept))
     b = fast_ares(approve_matrix, X[order], space=space, rng=0, settings=AresSettings(**kept, batch_rows=13))
     assert [r.text(space) for r in a.rules] == [r.text(space) for r in b.rules]
@@ -632,7 +632,7 @@ def test_wrong_subgroups(subgroups: Any, error: type[Exception], match: str) -> 
         ("then_support", 2),
         ("evaluate", 0),
         ("select", 0),
-        ("learn_from", 0),
+        ("race_rows", 0),
         ("max_itemsets", 0),
         ("max_triples", 0),
         ("batch_rows", 0),

@@ -21,7 +21,7 @@ from globece.baselines.itemsets import (
 )
 from globece.baselines.objectives import AccuracyCost, Objective
 from globece.baselines.optimise import Limits, Optimum, optimise
-from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule, build
+from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
 from globece.costs import CostModel
 from globece.errors import (
     InvalidDataError,
@@ -78,9 +78,9 @@ class AresSettings:
         V-reduction r': of those keep only the ones that raise the accuracy of the ones kept before.
     select
         V-selection s: how many of the triples with the most coverage to optimise over; ``None`` for all.
-    learn_from
-        Most affected inputs that the rules are learnt from, drawn by seed; ``None`` for all. The numbers of the result
-        are of all affected inputs in any case.
+    race_rows
+        Race: try all changes on this many affected inputs first, drawn by seed, and only those that do well there on
+        all inputs. ``None`` tries every change on everybody.
     max_itemsets, max_triples
         Bounds beyond which the ground set would not fit, and an error says so.
     batch_rows, timeout
@@ -104,7 +104,7 @@ class AresSettings:
     evaluate: int | None = None
     only_improving: bool = False
     select: int | None = None
-    learn_from: int | None = None
+    race_rows: int | None = None
     max_itemsets: int = 100_000
     max_triples: int = 5_000_000
     batch_rows: int = 65_536
@@ -119,7 +119,7 @@ class AresSettings:
         check_count("exchanges", self.exchanges, low=0)
         if self.then_support is not None:
             check_number("then_support", self.then_support, high=1.0)
-        for name in ("evaluate", "select", "learn_from"):
+        for name in ("evaluate", "select", "race_rows"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
         if not isinstance(self.objective, Objective):
@@ -319,7 +319,12 @@ def _prepare(
     )
     assert isinstance(box, BlackBox)
     decided = box.favourable(Z)
-    if len(Z) <= ASK_AT_ONCE and (box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) != decided).any():
+    same = isinstance(X, np.ndarray) and np.array_equal(space.decode(Z), X, equal_nan=X.dtype.kind == "f")
+    if (
+        not same
+        and len(Z) <= ASK_AT_ONCE
+        and (box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) != decided).any()
+    ):
         raise ModelError(
             f"{box.name} gives some rows another outcome after encode and decode; "
             "does it depend on the index, on something outside the columns, or on chance?"
@@ -331,7 +336,8 @@ def _run(made: _Made, rng: np.random.Generator, monitor: Monitor, method: str, n
     """The three stages; the ground set is generated once and evaluated anew for each of ``n`` shuffles."""
     settings = made.settings
     if made.favourable.all():
-        return [_result(made, (), _summary(method, None, None, None, settings), monitor, ("nobody is affected",))]
+        summary = _summary(method, None, None, None, settings)
+        return [_result(made, None, (), summary, monitor, ("nobody is affected",))]
     ground = ground_set(made.cost.space, made.Z, made.favourable, made.subgroups, settings)
     monitor("ground set", 1, 1)
     size = len(ground)
@@ -342,32 +348,44 @@ def _run(made: _Made, rng: np.random.Generator, monitor: Monitor, method: str, n
             "(max_triples); raise support, or evaluate some of them: fast_ares, or settings with evaluate=5000"
         )
     inputs = made.Z[~made.favourable]
-    if settings.learn_from is not None and settings.learn_from < len(inputs):
-        inputs = inputs[content_order(inputs, int(rng.integers(2**63)))[: settings.learn_from]]
     found = []
     for _ in range(n):
         shuffled = n > 1 or wanted < size
-        numbers = _draw(rng, size, wanted) if shuffled else np.arange(size)
-        evaluated = evaluate(
-            ground,
-            ground.triples(numbers),
-            made.box,
-            inputs,
-            made.cost,
-            made.budget,
-            monitor,
-            batch_rows=settings.batch_rows,
-        )
+        triples = ground.triples(_draw(rng, size, wanted) if shuffled else np.arange(size))
+        first = None
+        if settings.race_rows is not None and settings.race_rows < len(inputs):
+            few = inputs[content_order(inputs, int(rng.integers(2**63)))[: settings.race_rows]]
+            first = _evaluated(made, ground, triples, few, monitor)
+            triples = _winners(made, first, monitor)
+        evaluated = _evaluated(made, ground, triples, inputs, monitor)
         chosen = _reduced(evaluated, settings)
         terms = settings.objective.terms(chosen, made.cost, settings.max_rules)
         limits = Limits(settings.max_rules, settings.max_subgroups)
         best = optimise(chosen, terms, limits, monitor, exchanges=settings.exchanges, repeats=settings.repeats)
-        rules = tuple(_rule(chosen, t) for t in best.rules)
         notes = _notes(made, evaluated, best, monitor)
-        found.append(_result(made, rules, _summary(method, evaluated, chosen, best, settings), monitor, notes))
+        summary = _summary(method, first or evaluated, chosen, best, settings)
+        found.append(_result(made, chosen, best.rules, summary, monitor, notes))
         if monitor.stopped:
             break
     return found
+
+
+def _evaluated(made: _Made, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
+    batch = made.settings.batch_rows
+    return evaluate(ground, triples, made.box, Z, made.cost, made.budget, monitor, batch_rows=batch)
+
+
+def _winners(made: _Made, first: Evaluated, monitor: Monitor) -> Triples:
+    """Triples whose changes did well on few inputs: those of a larger rule set, and those that cover most."""
+    settings = made.settings
+    many = 2 * settings.max_rules
+    terms = settings.objective.terms(first, made.cost, many)
+    picked = optimise(first, terms, Limits(many, many), monitor, exchanges=0).rules
+    order = np.argsort(-first.counts, kind="stable")
+    _, earliest = np.unique(first.change_of[order], return_index=True)
+    widest = first.change_of[order[np.sort(earliest)[: settings.max_rules]]]
+    kept = np.isin(first.change_of, np.concatenate([first.change_of[list(picked)], widest]))
+    return Triples(first.triples.outer[kept], first.triples.pair[kept])
 
 
 def ground_set(
@@ -563,26 +581,64 @@ def _summary(
 
 def _result(
     made: _Made,
-    rules: tuple[TwoLevelRule, ...],
+    chosen: Evaluated | None,
+    triples: Sequence[int],
     summary: GroundSetSummary,
     monitor: Monitor,
     notes: tuple[str, ...],
 ) -> RecourseSet:
-    provenance = Provenance(
-        version=__version__,
-        model=made.box.name,
-        method=summary.method,
-        favourable=made.box.decide.described,
-        generator=repr(made.settings),
-        candidates=summary.evaluated,
-        model_calls=0,
-        model_rows=0,
-        complete=monitor.stopped is None,
-        notes=notes,
-    )
-    found = build(made.box, made.Z, made.favourable, made.cost, made.budget, rules, provenance, summary)
+    rows = np.flatnonzero(~made.favourable)
+    inputs, space = made.Z[rows], made.cost.space
+    rules = tuple(_rule(chosen, t) for t in triples) if chosen is not None else ()
+    costs = np.array([chosen.costs(t) for t in triples] if chosen is not None else []).reshape(len(rules), len(rows))
+    refused = _check_again(made, rules, inputs, costs)
+    if refused:
+        notes = (*notes, f"{refused:,} counterfactual(s) were favourable once and not when predicted again: left out")
     tally = made.box.decide.tally
-    return replace(found, provenance=replace(provenance, model_calls=tally.calls, model_rows=tally.rows))
+    return RecourseSet(
+        space=space,
+        cost=made.cost,
+        budget=made.budget,
+        rules=rules,
+        inputs=inputs,
+        rows=rows,
+        n_rows=len(made.Z),
+        matches=np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape),
+        costs=costs,
+        provenance=Provenance(
+            version=__version__,
+            model=made.box.name,
+            method=summary.method,
+            favourable=made.box.decide.described,
+            generator=repr(made.settings),
+            candidates=summary.evaluated,
+            model_calls=tally.calls,
+            model_rows=tally.rows,
+            complete=monitor.stopped is None,
+            notes=notes,
+        ),
+        ground_set=summary,
+        model=made.box,
+    )
+
+
+def _check_again(made: _Made, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray) -> int:
+    """Predict the cheapest counterfactual of each input again; take those back that are not favourable now.
+
+    A model whose sums depend on the batch may say otherwise right on its boundary. Returns how many were taken back.
+    """
+    refused, waiting = 0, np.flatnonzero(np.isfinite(costs).any(axis=0))
+    while waiting.size:
+        pick = costs[:, waiting].argmin(axis=0)
+        after = inputs[waiting].copy()
+        for i, rule in enumerate(rules):
+            after[pick == i] = rule.applied(made.cost.space, after[pick == i])
+        wrong = ~made.box.favourable(after)
+        costs[pick[wrong], waiting[wrong]] = np.inf
+        refused += int(wrong.sum())
+        waiting = waiting[wrong]
+        waiting = waiting[np.isfinite(costs[:, waiting]).any(axis=0)]
+    return refused
 
 
 def _rng(rng: Seed) -> np.random.Generator:
