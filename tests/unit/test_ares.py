@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from globece import CostModel, FeatureSpace
@@ -24,6 +25,7 @@ from globece.baselines.items import Items
 from globece.baselines.itemsets import combinations_seen, frequent, item_bits, itemsets, pack, unpack
 from globece.baselines.optimise import Limits, optimise
 from globece.baselines.swaps import Bench
+from globece.cli import main
 from globece.errors import (
     FileFormatError,
     InvalidDataError,
@@ -680,3 +682,40 @@ def test_a_model_that_raises_is_named() -> None:
 
     with pytest.raises(ModelError, match=r"picky in call \d+ on"):
         ares(picky, matrix(50), space=matrix_space(matrix(50)), settings=AresSettings(support=0.1))
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loans(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "loans.csv"
+    X = mixed_frame(200)
+    X.assign(approved=approve(X)).to_csv(path, index=False)
+    return path
+
+
+def test_the_command_shows_rules(loans: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rules.json"
+    said = CliRunner().invoke(
+        main,
+        f"ares {loans} --model logistic --outcome approved --subgroups housing --rules 5 --json {target}".split(),
+    )
+    assert said.exit_code == 0, said.output
+    made = RecourseSet.from_json(target)
+    assert 0 < made.n_rules <= 5
+    assert f"{made.coverage:.1%}" in said.output
+    assert {c.feature for outer in made.subgroups for c in outer} == {"housing"}
+
+
+def test_the_plain_command_and_its_errors(loans: Path) -> None:
+    asked = ["ares", str(loans), "--model", "logistic", "--outcome", "approved"]
+    plain = CliRunner().invoke(main, [*asked, "--plain", "--support", "0.2", "--bins", "3", "--json"])
+    assert plain.exit_code == 0, plain.output
+    assert json.loads(plain.stdout)["ground_set"]["method"] == "AReS"
+    wrong = CliRunner().invoke(main, [*asked, "--subgroups", "nobody"])
+    assert wrong.exit_code == 2
+    assert "--subgroups names unknown feature(s) ['nobody']" in wrong.output
+    high = CliRunner().invoke(main, [*asked, "--support", "0.99"])
+    assert high.exit_code == 2
+    assert "so high that no itemset" in high.output

@@ -40,6 +40,8 @@ from globece.search import content_order
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.version import __version__
 
+SUPPORTS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
+ENOUGH_TRIPLES = 100_000
 ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
 Seed = int | np.random.Generator | None
 Subgroups = Sequence[str | Sequence[str]]
@@ -52,7 +54,8 @@ class AresSettings:
     Parameters
     ----------
     support
-        Least share of the rows that have an itemset, p.
+        Least share of the rows that have an itemset, p. ``None`` takes the highest of 0.9, 0.8, ... down to 0.01 that
+        gives a ground set of 100,000 triples, or the lowest that stays within ``max_itemsets``.
     bins, binning, target
         Bins of a continuous feature, how they are cut, and where in one a Then ends; see
         :meth:`globece.baselines.items.Items.of`.
@@ -87,7 +90,7 @@ class AresSettings:
         Most rows that the model gets at once, and seconds that one call may take.
     """
 
-    support: float = 0.1
+    support: float | None = 0.1
     bins: int = 10
     binning: Binning = "equal"
     target: Target = "middle"
@@ -111,7 +114,8 @@ class AresSettings:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("support", self.support, open_low=True, high=1.0)
+        if self.support is not None:
+            check_number("support", self.support, open_low=True, high=1.0)
         check_choice("thens_from", self.thens_from, ("all", "favourable"))
         for name in ("max_rules", "max_subgroups", "repeats", "max_itemsets", "max_triples", "batch_rows"):
             check_count(name, getattr(self, name))
@@ -175,7 +179,17 @@ def ares(
         If housing = rent,
         Then housing = own  [covers 50.0%, cost 1.00]
     """
-    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings or AresSettings())
+    made = _prepare(
+        model,
+        X,
+        favourable,
+        threshold,
+        space,
+        cost,
+        budget,
+        subgroups,
+        AresSettings() if settings is None else settings,
+    )
     with monitoring(progress, time_limit) as monitor:
         return _run(made, _rng(rng), monitor, "AReS", 1)[0]
 
@@ -202,8 +216,9 @@ def fast_ares(
     model, X, favourable, threshold, space, cost, budget, subgroups, rng, progress, time_limit
         As for :func:`ares`.
     settings
-        How the ground set is made and optimised; by default RL-reduction, 5,000 triples evaluated, and
-        ``lam = 1 / budget``, which makes the score the objective.
+        How the ground set is made and optimised. By default the support is found, Then-generation is used where most
+        features are continuous and RL-reduction elsewhere, 5,000 triples are evaluated, changes race on 500 inputs,
+        and ``lam = 1 / budget`` makes the score the objective.
 
     Examples
     --------
@@ -212,8 +227,7 @@ def fast_ares(
     >>> fast_ares(lambda X: (X["housing"] == "own").astype(int), X, rng=0)
     RecourseSet(n_rules=2, n_affected=10, coverage=1.000, average_cost=1.000, score=1.000)
     """
-    chosen = settings if settings is not None else _fast(budget)
-    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, chosen)
+    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(progress, time_limit) as monitor:
         return _run(made, _rng(rng), monitor, "Fast AReS", 1)[0]
 
@@ -249,17 +263,42 @@ def several(
     1
     """
     n = check_count("n", n)
-    chosen = settings if settings is not None else _fast(budget)
-    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, chosen)
+    made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(False, None) as monitor:
         found = _run(made, _rng(rng), monitor, "Fast AReS", n)
     distinct = {frozenset(rule.text(r.space) for rule in r.rules): r for r in reversed(found)}
     return tuple(sorted(distinct.values(), key=lambda r: (r.score, [rule.text(r.space) for rule in r.rules])))
 
 
-def _fast(budget: float) -> AresSettings:
+def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
+    """What :func:`fast_ares` does by default, for a space and a budget.
+
+    The paper found Then-generation to do well where most features are continuous, and RL-reduction elsewhere.
+
+    Parameters
+    ----------
+    space
+        The space.
+    budget
+        The most that recourse may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fast_settings(FeatureSpace.from_matrix(np.arange(6.0).reshape(3, 2))).then_support
+    0.0
+    """
     limit = check_number("budget", budget, open_low=True)
-    return AresSettings(reduce_rules=True, evaluate=5000, objective=AccuracyCost(1.0 / limit))
+    mostly_numbers = 2 * sum(f.kind == "continuous" for f in space.features) > len(space.features)
+    return AresSettings(
+        support=None,
+        reduce_rules=not mostly_numbers,
+        then_support=0.0 if mostly_numbers else None,
+        objective=AccuracyCost(1.0 / limit),
+        evaluate=5000,
+        race_rows=500,
+        max_itemsets=5000,
+    )
 
 
 # -- the stages -------------------------------------------------------------------------------------------------------
@@ -287,10 +326,8 @@ def _prepare(
     cost: CostModel | None,
     budget: float,
     subgroups: Subgroups | None,
-    settings: AresSettings,
+    settings: AresSettings | None,
 ) -> _Made:
-    if not isinstance(settings, AresSettings):
-        raise InvalidParameterError(f"settings must be an AresSettings; got {settings!r}")
     limit = check_number("budget", budget, open_low=True)
     if not np.isfinite(limit):
         raise InvalidParameterError(f"budget must be finite; got {budget!r}")
@@ -298,6 +335,10 @@ def _prepare(
         space = FeatureSpace.from_frame(X)
     elif not isinstance(space, FeatureSpace):
         raise InvalidParameterError(f"space must be a FeatureSpace; got {space!r}")
+    if settings is None:
+        settings = fast_settings(space, limit)
+    elif not isinstance(settings, AresSettings):
+        raise InvalidParameterError(f"settings must be an AresSettings; got {settings!r}")
     if cost is None:
         cost = CostModel.bins(space)
     elif not isinstance(cost, CostModel):
@@ -405,38 +446,57 @@ def ground_set(
         As for :func:`ares`.
     """
     items = Items.of(space, Z, bins=settings.bins, binning=settings.binning, target=settings.target)
+    if settings.thens_from == "favourable" and not favourable.any():
+        raise InvalidDataError("thens_from is 'favourable', but no row has the favourable outcome")
     codes = items.codes(Z)
-    # An itemset must leave room for one more condition in the other If.
-    longest = settings.max_width - 1
+    make = _some_ground_set if settings.support is None else _ground_set
+    ground = make(items, codes, favourable, subgroups, settings)
+    if ground is None or not len(ground):
+        raise InvalidDataError(_why_empty(space, settings))
+    return ground
 
-    def mine(rows: IntArray, n: int) -> Itemsets:
-        bits = item_bits(rows, len(items))
-        return frequent(
-            bits,
-            items.feature_of,
-            n,
-            support=settings.support,
-            max_length=longest if subgroups is None or len(subgroups) else settings.max_width,
-            limit=settings.max_itemsets,
-        )
 
-    all_rules = mine(codes, len(codes))
-    if not len(all_rules):
-        raise InvalidParameterError(
-            f"support of {settings.support:g} is so high that no itemset is frequent enough; lower it"
-        )
-    outer = all_rules if subgroups is None else _descriptors(items, codes[~favourable], subgroups)
-    inner = all_rules
-    source, then_codes = all_rules, codes
+def _some_ground_set(
+    items: Items, codes: IntArray, favourable: BoolArray, subgroups: Subgroups | None, settings: AresSettings
+) -> GroundSet | None:
+    """The ground set at the highest support that makes it large enough."""
+    best = None
+    for support in SUPPORTS:
+        try:
+            found = _ground_set(items, codes, favourable, subgroups, replace(settings, support=support))
+        except InvalidParameterError:
+            if best is not None:
+                break  # more itemsets than allowed: the one before must do
+            continue  # no itemset yet
+        best = found
+        if len(best) >= ENOUGH_TRIPLES:
+            break
+    return best
+
+
+def _ground_set(
+    items: Items, codes: IntArray, favourable: BoolArray, subgroups: Subgroups | None, settings: AresSettings
+) -> GroundSet:
+    assert settings.support is not None
+    support = settings.support
+    # An itemset must leave room for one more condition in the other If, where there is another.
+    longest = settings.max_width - (1 if subgroups is None or len(subgroups) else 0)
+
+    def mine(rows: IntArray) -> Itemsets:
+        bits, limit = item_bits(rows, len(items)), settings.max_itemsets
+        return frequent(bits, items.feature_of, len(rows), support=support, max_length=longest, limit=limit)
+
+    every = mine(codes)
+    if not len(every):
+        raise InvalidParameterError(f"support of {support:g} is so high that no itemset is frequent enough; lower it")
+    outer = every if subgroups is None else _descriptors(items, codes[~favourable], subgroups)
+    inner, source, then_codes = every, every, codes
     if settings.thens_from == "favourable":
-        if not favourable.any():
-            raise InvalidDataError("thens_from is 'favourable', but no row has the favourable outcome")
         then_codes = codes[favourable]
-        if settings.then_support is None:
-            source = mine(then_codes, len(then_codes))
+        source = mine(then_codes) if settings.then_support is None else every
     elif settings.reduce_rules and settings.match_features and settings.then_support is None:
-        inner = source = reduce_rules(items, all_rules)
-    ground = generate(
+        inner = source = reduce_rules(items, every)
+    return generate(
         items,
         outer,
         inner,
@@ -444,9 +504,6 @@ def ground_set(
         max_width=settings.max_width,
         match=settings.match_features,
     )
-    if not len(ground):
-        raise InvalidDataError(_why_empty(space, settings))
-    return ground
 
 
 def _thens(
@@ -469,8 +526,9 @@ def _why_empty(space: FeatureSpace, settings: AresSettings) -> str:
             f"there is one feature alone, {space.names[0]!r}, and the two Ifs of a rule name different ones; "
             "pass subgroups=[] for rules without an Outer-If"
         )
+    at = "" if settings.support is None else f" at support {settings.support:g}"
     return (
-        f"the ground set is empty at support {settings.support:g}: no frequent itemset has another over the same "
+        f"the ground set is empty{at}: no frequent itemset has another over the same "
         "features to move to, with room for an Outer-If; lower support, or use then_support (Then-generation)"
         + ("" if space.movable else "; besides, no feature can move")
     )
@@ -649,4 +707,4 @@ def _rng(rng: Seed) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-__all__ = ["AresSettings", "Triples", "ares", "fast_ares", "ground_set", "several"]
+__all__ = ["AresSettings", "ares", "fast_ares", "fast_settings", "ground_set", "several"]

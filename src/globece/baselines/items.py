@@ -226,10 +226,14 @@ def condition_text(feature: Feature, category: int, low: float, high: float, *, 
     if np.isinf(low) and np.isinf(high):
         return f"{lead}any"
     if np.isinf(low):
-        return f"{lead}<= {high:.4g}"
+        return f"{lead}<= {_number(high)}"
     if np.isinf(high):
-        return f"{lead}> {low:.4g}"
-    return f"{low:.4g} < {feature.name if name else '.'} <= {high:.4g}"
+        return f"{lead}> {_number(low)}"
+    return f"{_number(low)} < {feature.name if name else '.'} <= {_number(high)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _bins(place: int, f: Feature, values: FloatArray, bins: int, binning: str) -> list[Item]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from globece.cli.ares import ares
 from globece.cli.demo import demo
 from globece.cli.explain import explain
 from globece.errors import GlobeCEError, InvalidParameterError
@@ -68,5 +69,6 @@ def main() -> None:
     """``globece``."""
 
 
+main.add_command(ares)
 main.add_command(demo)
 main.add_command(explain)
