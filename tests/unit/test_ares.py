@@ -26,6 +26,7 @@ from globece.baselines.itemsets import combinations_seen, frequent, item_bits, i
 from globece.baselines.optimise import Limits, optimise
 from globece.baselines.swaps import Bench
 from globece.cli import main
+from globece.directions.scaling import score
 from globece.errors import (
     FileFormatError,
     InvalidDataError,
@@ -37,7 +38,6 @@ from globece.io import recourse_sets, results
 from globece.models.adapt import as_model
 from globece.progress import Monitor
 from globece.rules import mean_cost
-from globece.search import score
 from tests.paper_models import paper_problem
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
@@ -251,6 +251,7 @@ def test_bits_say_what_one_predict_per_triple_says() -> None:
         flips &= paid <= 10.0
         assert made.counts[t] == flips.sum()
         assert np.array_equal(made.costs(t), np.where(flips, paid, np.inf))
+        assert made.average_costs[t] == pytest.approx(mean_cost(paid[flips]))
 
 
 def test_gains_are_those_of_the_plain_twin() -> None:

@@ -23,6 +23,7 @@ from globece.baselines.objectives import AccuracyCost, Objective
 from globece.baselines.optimise import Limits, Optimum, optimise
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
 from globece.costs import CostModel
+from globece.directions.scaling import content_order
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -36,7 +37,6 @@ from globece.explanation import Provenance
 from globece.models.adapt import as_model
 from globece.models.blackbox import BlackBox
 from globece.progress import Monitor, Progress, monitoring
-from globece.search import content_order
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.version import __version__
 

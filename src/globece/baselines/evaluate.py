@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numba
 import numpy as np
 
 from globece.baselines.ground_set import GroundSet, Triples
-from globece.baselines.itemsets import NO_ITEM, Words, item_bits, pack, unpack
+from globece.baselines.itemsets import BIT, DE_BRUIJN, NO_ITEM, Words, item_bits, pack, unpack
 from globece.costs import CostModel
 from globece.models.base import Model
 from globece.progress import Monitor
@@ -102,6 +103,25 @@ class Evaluated:
         for part in self.chunks():
             union |= np.bitwise_or.reduce(self.covers(part), axis=0)
         return int(np.bitwise_count(union).sum()) / self.n if self.n else 1.0
+
+    @cached_property
+    def average_costs(self) -> FloatArray:
+        """What each triple costs the inputs that it covers, on average; ``inf`` where it covers nobody."""
+        total = np.zeros(len(self))
+        _sum_costs(
+            self.triples.outer,
+            self.inner_of,
+            self.change_of,
+            self.outer,
+            self.inner,
+            self.flips,
+            self.ground.changes.items,
+            self.item_costs,
+            self.l2,
+            total,
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.counts > 0, total / self.counts, np.inf)
 
     def costs_of_change(self, change: int) -> FloatArray:
         """What a change costs each input, whether it flips or not."""
@@ -229,6 +249,37 @@ def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: 
 
 def _pieces(rows: IntArray, most: int) -> list[IntArray]:
     return [rows[i : i + most] for i in range(0, len(rows), most)]
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_costs(
+    outer_of: IntArray,
+    inner_of: IntArray,
+    change_of: IntArray,
+    outer: Words,
+    inner: Words,
+    flips: Words,
+    items: IntArray,
+    item_costs: FloatArray,
+    l2: bool,
+    out: FloatArray,
+) -> None:
+    for t in range(len(outer_of)):
+        a, b, c = outer_of[t], inner_of[t], change_of[t]
+        for w in range(outer.shape[1]):
+            word = outer[a, w] & inner[b, w] & flips[c, w]
+            while word:
+                rest = word & (word - np.uint64(1))
+                i = w * 64 + BIT[((word ^ rest) * DE_BRUIJN) >> np.uint64(58)]
+                word = rest
+                cost = 0.0
+                for j in range(items.shape[1]):
+                    item = items[c, j]
+                    if item < 0:
+                        break
+                    part = item_costs[item, i]
+                    cost += part * part if l2 else part
+                out[t] += np.sqrt(cost) if l2 else cost
 
 
 def covered(made: Evaluated, which: IntArray) -> BoolArray:

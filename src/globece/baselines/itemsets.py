@@ -19,6 +19,12 @@ Words = NDArray[np.uint64]  # (..., words): one bit a row, 64 rows a word
 WORD = 64
 NO_ITEM = -1  # fills a short itemset up
 
+# Position of a word's single set bit by multiplication with a de Bruijn sequence.
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+BIT = np.zeros(64, dtype=np.int64)
+with np.errstate(over="ignore"):
+    BIT[[int((DE_BRUIJN * np.uint64(1 << i)) >> np.uint64(58)) for i in range(64)]] = np.arange(64)
+
 
 def pack(flags: BoolArray) -> Words:
     """Booleans as bits, along the last axis, 64 a word; what is left of the last word is 0.

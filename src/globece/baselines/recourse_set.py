@@ -16,12 +16,12 @@ import numpy as np
 
 from globece.baselines.items import condition_text
 from globece.costs import CostModel
+from globece.directions.scaling import score
 from globece.errors import InvalidDataError, UnknownFeatureError
 from globece.explanation import MinimumCosts, Provenance
 from globece.models.base import Model
 from globece.rays import BUDGET_SLACK
 from globece.rules import mean_cost
-from globece.search import score
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 

@@ -14,15 +14,9 @@ import numba
 import numpy as np
 
 from globece.baselines.evaluate import Evaluated
-from globece.baselines.itemsets import Words, unpack
+from globece.baselines.itemsets import BIT, DE_BRUIJN, Words, unpack
 from globece.baselines.objectives import Terms
 from globece.space import FloatArray, IntArray
-
-# Position of a word's single set bit by multiplication with a de Bruijn sequence.
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-BIT = np.zeros(64, dtype=np.int64)
-with np.errstate(over="ignore"):
-    BIT[[int((DE_BRUIJN * np.uint64(1 << i)) >> np.uint64(58)) for i in range(64)]] = np.arange(64)
 
 
 @dataclass(frozen=True, eq=False)
