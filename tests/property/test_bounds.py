@@ -63,7 +63,7 @@ def models(X: np.ndarray, seed: int) -> list[Any]:
     ]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     constraints=st.sampled_from(CONSTRAINTS),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from globece import Explanation, explain
+from globece import Explanation, Robust, explain
 from globece.bounds import LowerBound
 from globece.directions import ClosedForm
 from globece.errors import InvalidParameterError
@@ -47,6 +47,18 @@ def test_solving_for_some_tightens_the_bound_for_those() -> None:
     with pytest.raises(InvalidParameterError, match="solve="):
         _ = fast.solved_mean
     assert ex.lower_bound(solve=1000).exact
+
+
+def test_recourse_that_must_last_costs_no_less() -> None:
+    model = LogisticRegression(max_iter=5000).fit(X, LABEL)
+    space = matrix_space(X, whole=[])
+    plain = explain(model, X, space=space, generator=ClosedForm(), rng=0).lower_bound()
+    lasting = explain(model, X, space=space, generator=ClosedForm(), rng=0, robust=Robust(margin=0.2))
+    bound = lasting.lower_bound()
+    assert (bound.cost >= plain.cost).all()
+    assert bound.mean > plain.mean
+    assert (bound.cost <= lasting.best_costs).all()
+    assert "conditions" in bound.method
 
 
 def test_no_bound_is_known_for_a_black_box() -> None:

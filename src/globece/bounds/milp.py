@@ -55,13 +55,22 @@ def solve_rows(model: TreeEnsemble, problem: Problem, known: FloatArray, within:
     boxes = boxes_of(model.trees, problem.space)
     programs = _Programs(model, problem, boxes)
     cost, optimal = known.copy(), np.zeros(len(known), dtype=bool)
-    end = time.monotonic() + seconds
-    for row in range(len(known)):
-        left = end - time.monotonic()
-        if left <= 0:
+    end, waiting, turn = time.monotonic() + seconds, list(range(len(known))), 0.0
+    while waiting:
+        # first everybody gets an equal share of the time, then those who need more share what the others left
+        share = (end - time.monotonic()) / len(waiting)
+        if share < 2.0 * turn or share <= 0:
             break
-        found, done = programs.solve(row, float(within[row]), left / (len(known) - row))
-        cost[row], optimal[row] = max(found, cost[row]), done
+        turn, cut_off = share, []
+        for place, row in enumerate(waiting):
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            found, optimal[row] = programs.solve(row, float(within[row]), left / (len(waiting) - place))
+            cost[row] = max(found, cost[row])
+            if not optimal[row]:
+                cut_off.append(row)
+        waiting = [] if programs.relaxed else cut_off
     return Solved(cost, optimal)
 
 

@@ -14,6 +14,7 @@ from globece.directions.rows import settled_order
 from globece.errors import InvalidParameterError, check_count, check_number
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
+from globece.models.robust import RobustModel
 from globece.models.trees import TreeEnsemble
 from globece.search import score
 from globece.space import FloatArray, IntArray
@@ -103,6 +104,8 @@ def lower_bound(
     (True, True)
     """
     count, seconds = check_count("solve", solve, low=0), check_number("time_limit", time_limit, open_low=True)
+    if isinstance(problem.model, RobustModel):
+        return _strictest(problem, problem.model, count, seconds, within)
     core = problem.model.core if isinstance(problem.model, Compiled) else problem.model
     if isinstance(core, LinearModel):
         cost, exact = linear_bound(core, problem)
@@ -128,3 +131,17 @@ def lower_bound(
     if not solved.optimal.all():
         method += f", {int((~solved.optimal).sum()):,} of them cut off"
     return replace(found, cost=cost, method=method, exact=exact, solved=chosen)
+
+
+def _strictest(
+    problem: Problem, model: RobustModel, solve: int, seconds: float, within: FloatArray | None
+) -> LowerBound:
+    """The largest of the bounds of all that recourse must satisfy: what it must survive makes it no cheaper."""
+    share = seconds / len(model.parts)
+    found = [
+        lower_bound(replace(problem, model=part), solve=solve, time_limit=share, within=within) for part in model.parts
+    ]
+    cost = np.max([bound.cost for bound in found], axis=0)
+    method = f"the strictest of {len(found)} conditions; {found[-1].method}"
+    exact = len(found) == 1 and found[0].exact and not model.errors.any()
+    return replace(found[0], cost=cost, method=method, exact=exact)

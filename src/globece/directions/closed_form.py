@@ -15,6 +15,7 @@ from globece.errors import InvalidParameterError, check_number
 from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.linear import LinearModel
+from globece.models.robust import own
 from globece.space import Feature, FloatArray
 
 PREFIXES = (1, 2, 3, 5)  # how many of the best columns, or blocks, move together
@@ -69,7 +70,8 @@ class ClosedForm:
 
 def linear_core(model: Model, caller: str) -> LinearModel:
     """The half-spaces of a linear model; raise for any other."""
-    core = model.core if isinstance(model, Compiled) else model
+    asked = own(model)  # a margin to keep moves the plane, and its direction stays
+    core = asked.core if isinstance(asked, Compiled) else asked
     if not isinstance(core, LinearModel):
         raise InvalidParameterError(
             f"{caller} needs a linear model (logistic regression, linear SVM, a pair (coef, intercept), ...); "

@@ -15,6 +15,7 @@ from globece.directions.sampling import sampled
 from globece.errors import InvalidParameterError, check_count, check_number
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
+from globece.models.robust import own
 from globece.space import FloatArray
 
 SOURCES = ("auto", "model", "permutation")
@@ -86,9 +87,9 @@ class ImportanceSampling:
             space._check_known("importance", self.importance)
             return np.array([float(self.importance.get(name, 0.0)) for name in space.names])
         if self.importance != "permutation":
-            own = _own(problem)
-            if own is not None:
-                return own
+            found = _own(problem)
+            if found is not None:
+                return found
             if self.importance == "model":
                 raise InvalidParameterError(
                     f"importance='model' needs a linear model, or feature_importances_ for the columns given, which "
@@ -99,7 +100,7 @@ class ImportanceSampling:
 
 def _own(problem: Problem) -> FloatArray | None:
     """The model's own importances by feature, if it has some for the user's own columns."""
-    model, space = problem.model, problem.space
+    model, space = own(problem.model), problem.space
     core = model.core if isinstance(model, Compiled) else model
     if isinstance(core, LinearModel) and not core.tables:
         size, rates = np.abs(core.weights).max(axis=0), problem.cost.rates
