@@ -33,9 +33,11 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
-.PHONY: bench
+.PHONY: bench bench-ares
 ifneq ($(DATA),)
-bench: export GLOBECE_DATA ?= $(DATA)
+bench bench-ares: export GLOBECE_DATA ?= $(DATA)
 endif
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ONLY)
+bench-ares: $(VENV)/.installed-test
+	$(BIN)/python -m bench ares

@@ -12,7 +12,7 @@ from typing import Any
 
 from globece.io.files import write_text
 
-NAMES = ("memory", "protocol", "rays")
+NAMES = ("memory", "protocol", "rays", "ares")
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,11 @@ class GroundSet:
 
     def outers_of(self, group: int) -> IntArray:
         """Outer-Ifs that go with a group."""
-        return np.flatnonzero(_compatible(self.items, self.outer, self.group_features[group], self.max_width))
+        return np.flatnonzero(_compatible(self._outer_features, self.group_features[group], self.max_width))
+
+    @cached_property
+    def _outer_features(self) -> BoolArray:
+        return _features(self.items, self.outer)
 
     def triples(self, numbers: IntArray) -> Triples:
         """Triples by number, in the order of the numbers."""
@@ -130,6 +135,7 @@ def generate(
         Most pairs of Inner-If and Then.
     """
     steps, able = items.steps(), np.array([items.reachable(i) for i in range(len(items))])
+    outer_features = _features(items, outer)
     features = inner.features(items.feature_of)
     distinct, which = np.unique(features, axis=0, return_inverse=True)
     which = which.ravel()
@@ -141,7 +147,7 @@ def generate(
         named = tuple(int(f) for f in row if f != NO_ITEM)
         flags = np.zeros(len(items.space.features), dtype=bool)
         flags[list(named)] = True
-        outers = int(_compatible(items, outer, flags, max_width).sum())
+        outers = int(_compatible(outer_features, flags, max_width).sum())
         if not outers:
             continue
         thens = thens_for(named)
@@ -211,10 +217,19 @@ def _pairs(
     return _joined(found_a), _joined(found_b), np.vstack(found_change)
 
 
-def _compatible(items: Items, outer: Itemsets, features: BoolArray, max_width: int) -> BoolArray:
-    named = outer.items != NO_ITEM
-    shares = (features[items.feature_of[outer.items]] & named).any(axis=1)
-    return np.asarray(~shares & (named.sum(axis=1) + int(features.sum()) <= max_width))
+def _features(items: Items, outer: Itemsets) -> BoolArray:
+    """Which features each itemset names: ``(itemsets, features)``."""
+    out = np.zeros((len(outer), len(items.space.features)), dtype=bool)
+    for column in outer.items.T:
+        known = np.flatnonzero(column != NO_ITEM)
+        out[known, items.feature_of[column[known]]] = True
+    return out
+
+
+def _compatible(outer_features: BoolArray, features: BoolArray, max_width: int) -> BoolArray:
+    """Outer-Ifs that name none of these features and leave room for them."""
+    room = outer_features.sum(axis=1) + int(features.sum()) <= max_width
+    return np.asarray(room & ~outer_features[:, features].any(axis=1))
 
 
 def _compact(change: IntArray) -> IntArray:
