@@ -6,11 +6,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lightgbm import LGBMClassifier
 from scipy.optimize import linprog
-from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -185,6 +187,32 @@ def test_solved_rows_are_the_minimum_and_the_fast_bound_is_below(constraints: di
         least = min(least_by_trying(problem, problem.inputs[i]), problem.budget)
         assert fast.cost[i] <= least or np.isinf(fast.cost[i])
         assert min(solved.cost[i], problem.budget) == pytest.approx(least, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "norm"),
+    [
+        (LGBMClassifier(n_estimators=6, min_data_per_group=5, cat_smooth=1, cat_l2=1, n_jobs=1, verbose=-1), "l1"),
+        (HistGradientBoostingClassifier(max_iter=6, min_samples_leaf=5, categorical_features="from_dtype"), "l2"),
+    ],
+)
+def test_bounds_hold_for_splits_by_category_and_missing_values(model: Any, norm: Any) -> None:
+    rng = np.random.default_rng(0)
+    income, town = rng.normal(3, 1, 200).round(2), rng.integers(0, 6, 200)
+    X = pd.DataFrame({"income": income, "town": pd.Categorical(np.array(list("abcdef"))[town]), "age": town + income})
+    X.loc[::9, "income"] = np.nan
+    model.fit(X, (income + (town % 2) > 3.5).astype(int))
+    space = FeatureSpace.from_frame(X, increasing=["age"], permitted={"town": ["b", "c", "e", "f"]})
+    Z = space.encode(X)
+    asked = as_model(model, space, rows=Z)
+    assert asked.core.trees.odd_slot.size  # type: ignore[union-attr]
+    problem = Problem(asked, Z[~asked.favourable(Z)], CostModel.bins(space, norm=norm), 10.0)
+    fast, solved = lower_bound(problem), lower_bound(problem, solve=4, time_limit=4.0)
+    D = UniformSampling(n_features=4).propose(problem, 300, np.random.default_rng(0))
+    found = scale(problem, D).cost.min(axis=0)
+    assert fast.mean > 0.0
+    assert (fast.cost <= found).all()
+    assert (solved.cost <= np.minimum(found, problem.budget) + 1e-9).all()
 
 
 def test_one_trees_fast_bound_is_the_minimum() -> None:

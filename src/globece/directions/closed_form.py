@@ -21,7 +21,7 @@ from globece.space import Feature, FloatArray
 PREFIXES = (1, 2, 3, 5)  # how many of the best columns, or blocks, move together
 SINGLES = 8
 # What the continuous part has cost when a category switches: at once, or after a while.
-SWITCH_AFTER = (0.01, 0.25, 0.5, 1.0, 2.0, 4.0)
+SWITCH_AFTER = (0.001, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
