@@ -10,7 +10,6 @@ import numpy as np
 
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.directions.sampling import UniformSampling
 from globece.errors import InvalidParameterError, ModelError, check_number
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, robust_model
@@ -63,7 +62,7 @@ def explain(
     budget
         The most that recourse may cost.
     generator
-        What proposes directions; the paper's uniform sampling when absent.
+        What proposes directions; when absent, chains of moves are climbed (:mod:`globece.directions.climbing`).
     rng
         A seed or a generator. Same seed, same result.
     progress
@@ -97,8 +96,7 @@ def explain(
     if cost.space.columns != space.columns or unpriced:
         what = f": it prices no change of {unpriced}" if unpriced else ""
         raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
-    generator = generator if generator is not None else UniformSampling()
-    if not isinstance(generator, DirectionGenerator):
+    if generator is not None and not isinstance(generator, DirectionGenerator):
         raise InvalidParameterError(f"generator must have a propose method; got {generator!r}")
     random = _rng(rng)
     with monitoring(progress, time_limit) as monitor:
@@ -124,7 +122,7 @@ def explain(
 def _explained(
     problem: Problem,
     favourable: BoolArray,
-    generator: DirectionGenerator,
+    generator: DirectionGenerator | None,
     wanted: int | Literal["auto"],
     settings: Settings,
     rng: np.random.Generator,
@@ -142,7 +140,7 @@ def _explained(
         model=box.name,
         method="exact" if box.exact else "searched",
         favourable=box.decide.described,
-        generator=repr(generator),
+        generator="climbed chains" if generator is None else repr(generator),
         candidates=candidates,
         model_calls=0,
         model_rows=0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -201,7 +202,7 @@ class CostModel:
                 parts.append(self.change(f, before[:, 0], after[:, 0]))
         return self.combine(parts, len(Z))
 
-    @property
+    @cached_property
     def rates(self) -> FloatArray:
         """Nominal cost per unit of each encoded column: half a category per one-hot column, the mean slope elsewhere.
 
@@ -215,6 +216,7 @@ class CostModel:
                 scale = self.scales[f.name]
                 span = scale.knots[-1] - scale.knots[0]
                 rates[f.start] = self.weight(f) * (scale.levels[-1] - scale.levels[0]) / span
+        rates.flags.writeable = False
         return rates
 
     def nominal(self, directions: FloatArray) -> FloatArray:

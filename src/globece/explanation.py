@@ -16,11 +16,12 @@ import numpy as np
 from globece import rays
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
+from globece.directions.scaling import scale, score
 from globece.errors import InvalidDataError, InvalidParameterError, check_count, check_number
 from globece.models.base import Model
 from globece.models.robust import own
 from globece.rules import RulesChart, mean_cost, rules_chart
-from globece.search import scale, score, verified
+from globece.search import verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 if TYPE_CHECKING:

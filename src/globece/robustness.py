@@ -9,12 +9,13 @@ import numpy as np
 
 from globece import rays
 from globece.directions.protocol import Problem
+from globece.directions.scaling import scale, score
 from globece.errors import InvalidParameterError
 from globece.explanation import Explanation
 from globece.models.adapt import Compiled, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, own
-from globece.search import scale, score, verified
+from globece.search import verified
 from globece.space import FloatArray
 
 

@@ -1,7 +1,9 @@
-"""Candidates in, n directions out: racing on subsets of rows, greedy cover, stop on a plateau.
+"""A problem in, n directions out: chains climbed one after the other and polished together, or candidates that race.
 
 Everything is judged by the score (mean minimum cost, with no recourse charged at the budget), so coverage and cost
-pull together. Candidates race: all of them on few rows, the better ones on more.
+pull together. Without a generator, chains of moves are climbed: each for what those before it leave to be done, then
+each again with the others in place. The candidates of a generator race instead: all of them on few rows, the better
+ones on more, and a greedy choice of those that together cover most at least cost.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece import rays
-from globece.bundle import bundle
-from globece.directions.protocol import DirectionGenerator, Problem
+from globece.directions.chains import Chain, as_matrix
+from globece.directions.climbing import Effort, Judge, climb, first_moves, in_order
+from globece.directions.constraints import movable_features
+from globece.directions.protocol import DirectionGenerator, Problem, proposed
+from globece.directions.scaling import Scaled, content_order, scale
 from globece.errors import InvalidParameterError, VerificationError, check_choice, check_count, check_number
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
-from globece.pricing import costs_at, horizons
 from globece.progress import Monitor
 from globece.space import BoolArray, FloatArray, IntArray
 
@@ -26,6 +30,15 @@ from globece.space import BoolArray, FloatArray, IntArray
 PLATEAU = 0.02
 MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
+# Rays that a climb may follow, for each affected input and at least: chosen so that the search takes a small part of
+# the paper's 2,000 predictions an input (docs/search.md). A network's ray is dearer than the others'.
+RAYS = {"LinearModel": (20.0, 20_000), "TreeEnsemble": (40.0, 5_000), "ReLUNetwork": (3.0, 4_000)}
+OTHER_RAYS = (10.0, 6_000)
+MOST_RAYS = 2_000_000
+SEARCH_ROWS = 8192  # inputs that a climb sees at most
+STARTS = 3  # single moves from which a chain is climbed
+POLISHING = 0.3  # share of the rays kept for polishing directions together
+ROUGH_POINTS = 16  # along a black box's ray, while climbing
 VERIFY_ROWS = 65_536
 
 
@@ -35,8 +48,12 @@ class Settings:
 
     Parameters
     ----------
+    max_features
+        Most features that a direction may move, when chains are climbed: people must read the result.
+    rays
+        Most rays to follow while climbing; by default as many as the kind of model and the affected inputs warrant.
     samples
-        Candidate directions to ask the generator for, n_s.
+        Candidate directions to ask a generator for, n_s.
     select
         ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
     max_scalar
@@ -53,6 +70,8 @@ class Settings:
         Whether to follow the model exactly where it can be compiled; ``False`` treats every model as a black box.
     """
 
+    max_features: int = 6
+    rays: int | None = None
     samples: int = 1000
     select: Literal["scaled", "fixed"] = "scaled"
     max_scalar: float | None = None
@@ -63,7 +82,10 @@ class Settings:
     exact: bool = True
 
     def __post_init__(self) -> None:
+        check_count("max_features", self.max_features)
         check_count("samples", self.samples)
+        if self.rays is not None:
+            check_count("rays", self.rays)
         check_choice("select", self.select, ("scaled", "fixed"))
         check_count("grid", self.grid)
         check_count("batch_rows", self.batch_rows)
@@ -74,36 +96,12 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
-    """Smallest scalar and its cost for each direction and input; ``inf`` where there is no recourse."""
-
-    scalar: FloatArray  # (m, n)
-    cost: FloatArray  # (m, n), in the cost model's units
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """What a search found: directions, and what it did for them."""
 
     directions: FloatArray
     candidates: int
     notes: tuple[str, ...]
-
-
-def scale(problem: Problem, directions: FloatArray, *, model: Model | None = None) -> Scaled:
-    """Minimum scalars and costs of every input under each direction, within the budget.
-
-    Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
-    """
-    Z, cost = problem.inputs, problem.cost
-    routes = bundle(problem.space, directions)
-    limit = horizons(cost, Z, routes, problem.budget)
-    if problem.max_scalar is not None:
-        limit = np.minimum(limit, problem.max_scalar)
-    scalar = (model or problem.model).first_flip(Z, directions, limit)
-    paid = costs_at(cost, Z, routes, scalar)
-    beyond = paid > problem.budget * (1 + rays.BUDGET_SLACK)
-    return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
 
 
 def verified(problem: Problem, directions: FloatArray, scaled: Scaled) -> Scaled:
@@ -141,36 +139,111 @@ def _favourable_at(problem: Problem, delta: FloatArray, rows: IntArray, k: Float
     return out
 
 
-def score(costs: FloatArray, budget: float) -> float:
-    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
-    if not costs.size:
-        return 0.0
-    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
-
-
 def find_directions(
     problem: Problem,
-    generator: DirectionGenerator,
+    generator: DirectionGenerator | None,
     n_directions: int | Literal["auto"],
     settings: Settings,
     rng: np.random.Generator,
     monitor: Monitor,
 ) -> Found:
-    """Ask the generator for candidates and keep the n that together cover most at least cost."""
+    """Find the n directions that together cover most at least cost, by climbing or among a generator's candidates."""
+    movable_features(problem.space)
     salt = int(rng.integers(2**63))
-    candidates = problem.space.check_directions(generator.propose(problem, settings.samples, rng))
     wanted = MOST_DIRECTIONS if n_directions == "auto" else n_directions
     plateau = PLATEAU if n_directions == "auto" else 0.0
-    if settings.select == "fixed":
-        chosen = _cover_at_one(problem, candidates, wanted, monitor)
+    if generator is None:
+        directions, seen = _climbed(problem, wanted, plateau, settings, salt, monitor)
     else:
-        chosen = _race(problem, candidates, wanted, plateau, salt, monitor)
+        candidates = proposed(generator, problem, settings.samples, rng)
+        if settings.select == "fixed":
+            chosen = _cover_at_one(problem, candidates, wanted, monitor)
+        else:
+            chosen = _race(problem, candidates, wanted, plateau, salt, monitor)
+        directions, seen = candidates[chosen], len(candidates)
     notes = []
-    if n_directions != "auto" and len(chosen) < wanted:
-        notes.append(f"{len(chosen)} direction(s) found where {wanted} were asked for: no other lowers the score")
+    if n_directions != "auto" and len(directions) < wanted:
+        notes.append(f"{len(directions)} direction(s) found where {wanted} were asked for: no other lowers the score")
     if monitor.stopped:
         notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")
-    return Found(candidates[chosen], len(candidates), tuple(notes))
+    return Found(directions, seen, tuple(notes))
+
+
+def _climbed(
+    problem: Problem, wanted: int, plateau: float, settings: Settings, salt: int, monitor: Monitor
+) -> tuple[FloatArray, int]:
+    """Climb chains one after the other, then polish them together; return directions, and how many were seen."""
+    ordered, _ = in_order(problem, salt)
+    ordered = replace(ordered, inputs=ordered.inputs[:SEARCH_ROWS])
+    n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
+    per_input, least = RAYS.get(type(getattr(problem.model, "core", problem.model)).__name__, OTHER_RAYS)
+    rays_ = settings.rays or min(max(per_input * n, least) * (wanted + 1) / 2, MOST_RAYS)
+    effort = Effort.of(int(rays_), n, wanted)
+    judge = Judge(ordered, nothing, _rough(problem.model, ROUGH_POINTS), monitor, rays=effort.rays)
+    chains: list[Chain] = []
+    costs: list[FloatArray] = []
+    try:
+        for i in range(wanted):
+            judge.stage = f"direction {i + 1}"
+            chain = _from_starts(judge, effort, settings, rays_ * (1.0 if wanted == 1 else 1.0 - POLISHING) / wanted)
+            paid = judge.costs([chain], n)[0]
+            together = np.minimum(judge.best, paid)
+            if chains and not together.sum() < judge.best.sum() * (1.0 - plateau):
+                break
+            chains.append(chain)
+            costs.append(paid)
+            judge.best = together
+            judge.report(done=True)
+            if monitor.should_stop():
+                break
+        if len(chains) > 1:
+            judge.stage = "polishing"
+            _polish(judge, chains, costs, effort, settings, rays_)
+    except KeyboardInterrupt:
+        if not chains:
+            raise
+        monitor.stopped = "interrupted"
+    return problem.cost.normalise(as_matrix(chains, problem.cost)), judge.seen
+
+
+def _from_starts(judge: Judge, effort: Effort, settings: Settings, allowance: float) -> Chain:
+    """The best chain that is reached from a few single moves, or the best of these moves."""
+    end = judge.spent + allowance
+    reached: list[Chain] = []
+    judge.ranked = (None, judge.ranked[1])  # what is left to be done has changed
+    starts = first_moves(judge, effort, STARTS)
+    for start in starts:
+        share = 0.25 if reached else 0.6
+        chain, _ = climb(judge, start, effort, most=settings.max_features, allowance=share * allowance)
+        reached.append(chain)
+        if judge.spent >= end or judge.monitor.should_stop():
+            break
+    # on few inputs a longer chain may only seem better: all of them have the last word, where that is no great effort
+    n, last = len(judge.problem.inputs), list(dict.fromkeys([*reached, *starts[:1]]))
+    scores = judge.scores(last, n if len(last) * n < 0.5 * allowance else effort.rows[2])
+    return last[int(scores.argmin())]
+
+
+def _polish(
+    judge: Judge, chains: list[Chain], costs: list[FloatArray], effort: Effort, settings: Settings, rays_: float
+) -> None:
+    """Climb on from each chain with the others in place, in turn, while that lowers the score."""
+    n, nothing = len(judge.problem.inputs), np.full(len(judge.problem.inputs), judge.problem.budget)
+    before = np.inf
+    while judge.spent < rays_ and not judge.monitor.should_stop():
+        for i, chain in enumerate(chains):
+            judge.best, judge.ranked = np.min([nothing, *costs[:i], *costs[i + 1 :]], axis=0), (None, judge.ranked[1])
+            share = max(rays_ - judge.spent, 0.0) / (len(chains) - i)
+            changed, _ = climb(judge, chain, effort, most=settings.max_features, allowance=share)
+            if changed != chain:
+                paid = judge.costs([changed], n)[0]
+                if np.minimum(paid, judge.best).sum() < np.minimum(costs[i], judge.best).sum():
+                    chains[i], costs[i] = changed, paid
+        after = float(np.min([nothing, *costs], axis=0).sum())
+        if not after < before * (1.0 - 1e-3):
+            break
+        before = after
+    judge.report(done=True)
 
 
 def greedy(costs: FloatArray, budget: float, n: int, plateau: float = 0.0) -> IntArray:
@@ -289,24 +362,6 @@ def _shortlist(costs: FloatArray, budget: float, wanted: int, keep: int) -> IntA
         kept.extend(np.argsort(totals, kind="stable")[:share].tolist())
         best = np.minimum(best, capped[pick])
     return np.array(sorted(set(kept)), dtype=np.int64)
-
-
-def content_order(Z: FloatArray, salt: int) -> IntArray:
-    """A random order of rows that depends on their content and the salt alone, not on how they are arranged.
-
-    So a subset taken from its front is the same however the rows were sorted or split.
-    """
-    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
-    bits = np.ascontiguousarray(same).view(np.uint64)
-    mixed = np.full(len(Z), salt, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in bits.T:
-            # the finaliser of splitmix64 (Steele, Lea, Flood 2014)
-            mixed = (mixed ^ column) + np.uint64(0x9E3779B97F4A7C15)
-            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            mixed ^= mixed >> np.uint64(31)
-    return np.argsort(mixed, kind="stable")
 
 
 def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from globece import CostModel, FeatureSpace, as_model
 from globece.bounds import lower_bound
 from globece.directions import Problem, UniformSampling
-from globece.search import scale
+from globece.directions.scaling import scale
 
 COLUMNS = ["a", "b", "h0", "h1", "h2", "s0", "s1", "c"]
 GROUPS = {"home": ["h0", "h1", "h2"], "sex": ["s0", "s1"]}

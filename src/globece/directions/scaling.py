@@ -1,0 +1,63 @@
+"""What directions do for the affected inputs: minimum scalars, their costs, and the score that they are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece import rays
+from globece.bundle import bundle
+from globece.directions.protocol import Problem
+from globece.models.base import Model
+from globece.pricing import costs_at, horizons
+from globece.space import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Smallest scalar and its cost for each direction and input; ``inf`` where there is no recourse."""
+
+    scalar: FloatArray  # (m, n)
+    cost: FloatArray  # (m, n), in the cost model's units
+
+
+def scale(problem: Problem, directions: FloatArray, *, model: Model | None = None) -> Scaled:
+    """Minimum scalars and costs of every input under each direction, within the budget.
+
+    Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
+    """
+    Z, cost = problem.inputs, problem.cost
+    routes = bundle(problem.space, directions)
+    limit = horizons(cost, Z, routes, problem.budget)
+    if problem.max_scalar is not None:
+        limit = np.minimum(limit, problem.max_scalar)
+    scalar = (model or problem.model).first_flip(Z, directions, limit)
+    paid = costs_at(cost, Z, routes, scalar)
+    beyond = paid > problem.budget * (1 + rays.BUDGET_SLACK)
+    return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
+
+
+def score(costs: FloatArray, budget: float) -> float:
+    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
+    if not costs.size:
+        return 0.0
+    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
+
+
+def content_order(Z: FloatArray, salt: int) -> IntArray:
+    """A random order of rows that depends on their content and the salt alone, not on how they are arranged.
+
+    So a subset taken from its front is the same however the rows were sorted or split.
+    """
+    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
+    bits = np.ascontiguousarray(same).view(np.uint64)
+    mixed = np.full(len(Z), salt, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in bits.T:
+            # the finaliser of splitmix64 (Steele, Lea, Flood 2014)
+            mixed = (mixed ^ column) + np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed ^= mixed >> np.uint64(31)
+    return np.argsort(mixed, kind="stable")
