@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from globece.errors import InvalidParameterError, ModelError
-from globece.models.network_rays import Layers
+from globece.models.network_layers import Layers
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FloatArray
 

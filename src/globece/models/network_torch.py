@@ -15,7 +15,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from globece.errors import ModelError, require
 from globece.models import torch_modules
-from globece.models.network_rays import Layers
+from globece.models.network_layers import Layers
 from globece.models.network_reading import Reading
 from globece.space import FloatArray
 

@@ -17,7 +17,8 @@ from globece import rays
 from globece.errors import ModelError
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate
-from globece.models.network_rays import Layers, Net, Search, compile_net, first_flips
+from globece.models.network_layers import Layers, Net, compile_net
+from globece.models.network_rays import Search, first_flips
 from globece.models.network_reading import Conditions, Reading, conditions, read, supports
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -64,7 +65,7 @@ class ReLUNetwork:
     >>> model.favourable(X)
     array([False, False,  True,  True])
     >>> k = model.first_flip(X[:1], np.array([[1.0]]), np.array([[5.0]]))
-    >>> 1.0 < k[0, 0] < 2.0
+    >>> bool(1.0 < k[0, 0] < 2.0)
     True
     """
 
