@@ -53,8 +53,8 @@ def measure(dataset: str, kind: str, threads: int) -> dict[str, Any]:
     from globece import CostModel, FeatureSpace, as_model, rays
     from globece.directions.protocol import Problem
     from globece.directions.sampling import UniformSampling
+    from globece.directions.scaling import scale
     from globece.models.adapt import Compiled
-    from globece.search import scale
     from tests.paper_models import paper_problem
 
     paper = paper_problem(dataset, kind)  # type: ignore[arg-type]
