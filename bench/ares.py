@@ -52,6 +52,7 @@ FAST: dict[str, dict[str, Any]] = {
 }
 COMPARED = {**FAST, "default_credit": {"support": 0.7, "then_support": 1 / 24_000}}
 PLAIN = {"compas": 0.02, "german_credit": 0.26}
+PLAIN_REFERENCE = {"compas": 0.1}
 REDUCTION = (0.39, 0.36, 0.33, 0.3, 0.26, 0.2, 0.16)
 NAIVE_REDUCTION = 0.33  # from this support on also by the loop over SD x RL x RL
 SERIES = {
@@ -67,10 +68,17 @@ def run() -> dict[str, Any]:
     out: dict[str, Any] = {"evaluation": [], "plain": [], "fast": []}
     for dataset, kind in product(DATASETS, KINDS):
         out["evaluation"].append(_apart("evaluation", dataset, kind))
+    for kind in KINDS:  # the ground set of the method itself, where fewer triples share a change
+        out["evaluation"].append(_apart("evaluation_as_used", "default_credit", kind))
     for dataset, kind in product(PLAIN, KINDS):
         out["plain"].append(_apart("plain", dataset, kind))
+    for kind in KINDS:  # with the reference's p, where it is another
+        out["plain"].append(_apart("plain_reference", "compas", kind))
     for dataset, kind in product(DATASETS, KINDS):
         out["fast"].append(_apart("fast", dataset, kind))
+    out["fast"].append(_apart("fast_within_10", "default_credit", "dnn"))
+    for kind in KINDS:
+        out["fast"].append(_apart("fast_r_5000", "german_credit", kind))
     out["reduction"] = _apart("reduction", "german_credit", "lr")["rows"]
     out["series"] = _apart("series", "heloc", "lr")["rows"]
     out["effect_of_q"] = _apart("effect_of_q", "german_credit", "lr")["rows"]
@@ -118,7 +126,12 @@ def _warm() -> None:
 # -- one predict per triple -------------------------------------------------------------------------------------------
 
 
-def evaluation(dataset: str, kind: str) -> dict[str, Any]:
+def evaluation_as_used(dataset: str, kind: str) -> dict[str, Any]:
+    """The comparison on the ground set that Fast AReS uses."""
+    return evaluation(dataset, kind, FAST)
+
+
+def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
     """The same ground set both ways: every distinct change once, and triple by triple as the appendix has it."""
     import numpy as np
 
@@ -127,10 +140,12 @@ def evaluation(dataset: str, kind: str) -> dict[str, Any]:
     from globece.baselines.evaluate import evaluate
     from globece.models.adapt import as_model
     from globece.progress import Monitor
+    from globece.rays import BUDGET_SLACK
 
     paper, space, cost = _problem(dataset, kind)
     _warm()
-    ground = ground_set(space, paper.x, ~paper.affected, None, AresSettings(**COMPARED[dataset]))
+    options = (grounds or COMPARED)[dataset]
+    ground = ground_set(space, paper.x, ~paper.affected, None, AresSettings(**options))
     inputs = paper.x[paper.affected]
     box = as_model(paper.model, space, compile=False)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -147,7 +162,9 @@ def evaluation(dataset: str, kind: str) -> dict[str, Any]:
         rows = inputs[np.all([codes[:, items.feature_of[i]] == i for i in conditions], axis=0)]
         after = items.apply(rows, ground.thens.members(ground.pair_then[made.triples.pair[t]]))
         paid = cost.between(rows, after)
-        flips = (paper.model.predict(after) == 1) & (paid <= 10.0) if len(rows) else np.zeros(0, dtype=bool)
+        # the library's own rule for "within the budget": sums such as 10.000000000000002 exceed it by rounding alone
+        within = paid <= 10.0 * (1 + BUDGET_SLACK)
+        flips = (paper.model.predict(after) == 1) & within if len(rows) else np.zeros(0, dtype=bool)
         mean = float(paid[flips].mean()) if flips.any() else np.inf
         same &= int(flips.sum()) == counts[t] and (mean == costs[t] or abs(mean - costs[t]) <= 1e-9 * mean)
         done += 1
@@ -156,6 +173,7 @@ def evaluation(dataset: str, kind: str) -> dict[str, Any]:
     naive, naive_cpu = time.perf_counter() - wall, time.process_time() - cpu
     return {
         "affected": len(inputs),
+        "support": options["support"],
         "triples": len(ground),
         "changes": len(ground.changes),
         "ours_s": ours,
@@ -171,23 +189,37 @@ def evaluation(dataset: str, kind: str) -> dict[str, Any]:
 # -- the methods ------------------------------------------------------------------------------------------------------
 
 
-def plain(dataset: str, kind: str) -> dict[str, Any]:
+def plain(dataset: str, kind: str, support: float | None = None) -> dict[str, Any]:
     """AReS over the whole ground set."""
     from globece.baselines import AccuracyCost, AresSettings, ares
 
-    settings = AresSettings(support=PLAIN[dataset], objective=AccuracyCost(0.1))
+    settings = AresSettings(support=support or PLAIN[dataset], objective=AccuracyCost(0.1))
     return _timed(dataset, kind, ares, settings, 10.0, (0,))
 
 
-def fast(dataset: str, kind: str) -> dict[str, Any]:
+def plain_reference(dataset: str, kind: str) -> dict[str, Any]:
+    """The same with the support of the reference's run."""
+    return plain(dataset, kind, PLAIN_REFERENCE[dataset])
+
+
+def fast(dataset: str, kind: str, **changed: Any) -> dict[str, Any]:
     """Fast AReS, racing on 300 inputs."""
     from globece.baselines import AccuracyCost, AresSettings, fast_ares
 
-    # The paper's AReS knows no limit on cost, and 99.8 % of Default Credit's network is out of reach within 10.
-    wide = (dataset, kind) == ("default_credit", "dnn")
-    objective = AccuracyCost(0.02 if wide else 0.1)
-    settings = AresSettings(**FAST[dataset], race_rows=300, objective=objective)
-    return _timed(dataset, kind, fast_ares, settings, 20.0 if wide else 10.0, SEEDS)
+    budget = changed.pop("budget", 20.0 if (dataset, kind) == ("default_credit", "dnn") else 10.0)
+    objective = AccuracyCost(0.1 if budget == 10.0 else 0.02)
+    settings = AresSettings(**{**FAST[dataset], "race_rows": 300, "objective": objective, **changed})
+    return _timed(dataset, kind, fast_ares, settings, budget, SEEDS)
+
+
+def fast_within_10(dataset: str, kind: str) -> dict[str, Any]:
+    """The same with the budget of all others."""
+    return fast(dataset, kind, budget=10.0)
+
+
+def fast_r_5000(dataset: str, kind: str) -> dict[str, Any]:
+    """The same with the paper's r."""
+    return fast(dataset, kind, evaluate=5000)
 
 
 def _timed(
@@ -205,6 +237,8 @@ def _timed(
     return {
         "affected": found[0].n_affected,
         "budget": budget,
+        "support": settings.support,
+        "evaluate": settings.evaluate,
         "triples": found[0].ground_set.size,
         "rules": [r.n_rules for r in found],
         "coverage": [100 * r.coverage for r in found],
@@ -349,31 +383,35 @@ def render(result: dict[str, Any]) -> str:
     )
 
 
-PLAIN_TEXT = """The whole ground set evaluated and optimised with acc - 0.1 cost; p = 0.02 for COMPAS (the paper does
-not give its p), 0.26 for German Credit. Seconds are everything from the rows to the rules, on one thread of this
-machine; the paper's are of its own machine."""
-FAST_TEXT = """Triples drawn by seed (r = 20,000 for COMPAS and German Credit, 5,000 for the others), changes raced on
-300 inputs, acc - 0.1 cost; p and reductions as in the reference's run (COMPAS p = 0.02 and German Credit p = 0.16 with
-RL-reduction, HELOC p = 0.6 and Default Credit p = 0.9 with Then-generation). Three seeds: the least coverage, the
-largest cost, the median time. The paper's AReS has no limit on cost: Default Credit's network is run with a budget of
-20 and acc - 0.02 cost, all others with 10."""
+PLAIN_TEXT = """The whole ground set evaluated and optimised with acc - 0.1 cost. The paper does not give its p: 0.26
+for German Credit is the reference's, 0.02 for COMPAS was chosen because the reference's 0.1, shown below it, stays
+under the paper's coverage for logistic regression. Seconds are everything from the rows to the rules, on one thread of
+this machine; the paper's are of its own machine."""
+FAST_TEXT = """Triples drawn by seed, changes raced on 300 inputs, acc - 0.1 cost; p and reductions as in the
+reference's run (COMPAS and German Credit with RL-reduction, HELOC and Default Credit with Then-generation). Three
+seeds: the least coverage, the largest cost, the median time. Two settings were chosen after a look at the results, and
+the last rows show what they replace. r is 20,000 for COMPAS and German Credit, as with the paper's 5,000 not every seed
+reaches the paper's coverage on the latter. And Default Credit's network has a budget of 20 and acc - 0.02 cost: within
+10 its coverage stays below the paper's. The paper names its limit of 10 for translations and none for AReS."""
 
 
 def _render_evaluation(rows: list[dict[str, Any]]) -> str:
     from bench.__main__ import table
 
-    head = ["data", "model", "affected", "triples", "distinct changes", "ours", "one predict per triple", "ratio"]
-    head += ["accuracy and cost"]
+    head = ["data", "model", "p", "affected", "triples", "distinct changes", "ours", "one predict per triple"]
+    head += ["wall ratio", "CPU ratio", "accuracy and cost"]
     body = [
         [
             r["dataset"],
             r["model"],
+            f"{r['support']:g}",
             f"{r['affected']:,}",
             f"{r['triples']:,}",
             f"{r['changes']:,}",
             f"{r['ours_s']:.2f} s",
             f"{r['naive_s']:,.0f} s",
             f"**{r['naive_s'] / r['ours_s']:,.0f}x**",
+            f"**{r['naive_cpu_s'] / r['ours_cpu_s']:,.0f}x**",
             f"identical ({r['naive_timed']} triples)" if r["same"] else "**DIFFER**",
         ]
         for r in rows
@@ -383,7 +421,7 @@ def _render_evaluation(rows: list[dict[str, Any]]) -> str:
 Accuracy and average cost of every triple of one ground set, on one thread: every distinct change predicted once and the
 rest as bits, and the naive way, one predict per triple over the inputs that match it. The naive side is timed on up to
 {NAIVE_TRIPLES} triples drawn by seed, for {NAIVE_SECONDS:g} s at most, and scaled to the ground set; on those triples
-both sides are compared.
+both sides are compared. Default Credit is shown at p = 0.7 and, below, at the p = 0.9 that Fast AReS uses.
 
 """ + table(head, body)
 
@@ -399,7 +437,9 @@ def _render_methods(title: str, rows: list[dict[str, Any]], paper: dict[Any, Any
             [
                 r["dataset"],
                 r["model"],
-                f"{r['triples']:,}",
+                f"{r['support']:g}",
+                f"{r['evaluate'] or r['triples']:,}",
+                f"{r['budget']:g}",
                 f"{min(r['coverage']):.1f}",
                 f"{coverage:g}",
                 f"{max(r['cost']):.2f}",
@@ -413,7 +453,20 @@ def _render_methods(title: str, rows: list[dict[str, Any]], paper: dict[Any, Any
                 f"**{seconds / r['cpu_s']:,.0f}x**",
             ]
         )
-    head = ["data", "model", "triples", "coverage %", "paper", "cost", "paper", "both reached", "score", "wall s"]
+    head = [
+        "data",
+        "model",
+        "p",
+        "r",
+        "budget",
+        "coverage %",
+        "paper",
+        "cost",
+        "paper",
+        "both reached",
+        "score",
+        "wall s",
+    ]
     head += ["CPU s", "paper s", f"wall ratio (target {wanted}x)", "CPU ratio"]
     return f"### {title}\n\n{text}\n\n" + table(head, body)
 

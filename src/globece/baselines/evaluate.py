@@ -203,13 +203,19 @@ def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: 
     rows_waiting = 0
     asked = [part for part in np.split(order, bounds) if part.size]
     step = max(1, CHUNK_WORDS // max(made.outer.shape[1], 1))
+    after = np.empty((batch_rows, Z.shape[1]))  # one batch of counterfactuals, written over by the next
 
     def ask() -> None:
         nonlocal rows_waiting
         if not waiting:
             return
-        after = np.concatenate([ground.items.apply(Z[rows], changes.members(c)) for c, rows in waiting])
-        answers = model.favourable(after)
+        start = 0
+        for c, rows in waiting:
+            own = after[start : start + len(rows)]
+            np.take(Z, rows, axis=0, out=own, mode="clip")  # without a buffer of its own
+            ground.items.apply_to(own, changes.members(c))
+            start += len(rows)
+        answers = model.favourable(after[:start])
         start = 0
         for c, rows in waiting:
             flags = np.zeros(made.n, dtype=bool)

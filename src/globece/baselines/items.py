@@ -160,14 +160,18 @@ class Items:
     def apply(self, Z: FloatArray, change: Iterable[int]) -> FloatArray:
         """Encoded rows with these items made true."""
         out = Z.copy()
+        self.apply_to(out, change)
+        return out
+
+    def apply_to(self, rows: FloatArray, change: Iterable[int]) -> None:
+        """Make these items true in the rows themselves; at most one item a feature."""
         for item in change:
             f = self.space.features[self.listed[item].feature]
             if f.is_block:
-                out[:, f.columns] = 0.0
-                out[:, f.start + self.listed[item].category] = 1.0
+                rows[:, f.columns] = 0.0
+                rows[:, f.start + self.listed[item].category] = 1.0
             else:
-                out[:, f.start] = self.moved(item, Z[:, f.start])
-        return out
+                rows[:, f.start] = self.moved(item, rows[:, f.start])
 
     def allowed(self, item: int, Z: FloatArray, codes: IntArray) -> BoolArray:
         """Rows that may make the item true: they have it already, or the constraints let them move there."""
