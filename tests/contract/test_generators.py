@@ -16,9 +16,11 @@ from xgboost import XGBClassifier
 from globece import CostModel, FeatureSpace, as_model
 from globece.directions import (
     ClosedForm,
+    Evolution,
     FixedDirections,
     FromLocal,
     GradientDescent,
+    GreedyChains,
     ImportanceSampling,
     ItemsetSampling,
     MeanDifference,
@@ -107,6 +109,14 @@ class TestMeanDifference(Shared):
 
 class TestMixed(Shared):
     generator = Mixed([MeanDifference(), ImportanceSampling(), UniformSampling()], shares=[1, 2, 1])
+
+
+class TestGreedyChains(Shared):
+    generator = GreedyChains(rays_per_input=10)
+
+
+class TestEvolution(Shared):
+    generator = Evolution(start=UniformSampling(), samples=30, survivors=2, generations=4, inputs=32)
 
 
 class TestFromLocal(GeneratorContract):

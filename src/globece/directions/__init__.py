@@ -1,6 +1,8 @@
 """Who proposes directions: small generators behind one protocol."""
 
+from globece.directions.climbing import GreedyChains
 from globece.directions.closed_form import ClosedForm
+from globece.directions.evolution import Evolution
 from globece.directions.fixed import FixedDirections
 from globece.directions.gradient import GradientDescent
 from globece.directions.importance import ImportanceSampling
@@ -14,9 +16,11 @@ from globece.directions.sampling import UniformSampling
 __all__ = [
     "ClosedForm",
     "DirectionGenerator",
+    "Evolution",
     "FixedDirections",
     "FromLocal",
     "GradientDescent",
+    "GreedyChains",
     "ImportanceSampling",
     "ItemsetSampling",
     "LocalMethod",

@@ -1,0 +1,132 @@
+"""Climbing: chains are directions in their order, constraints hold, and the seed alone decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from xgboost import XGBClassifier
+
+import globece as gc
+from globece import rays
+from globece.directions import FixedDirections, GreedyChains, Problem, UniformSampling
+from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
+from globece.errors import GlobeCEError, InvalidParameterError
+from tests.problems import approve_matrix, matrix, matrix_space
+
+X = matrix(400)
+y = approve_matrix(X)
+TREES = XGBClassifier(n_estimators=20, max_depth=3, n_jobs=1).fit(X, y)
+LINE = LogisticRegression(max_iter=500).fit(X, y)
+
+
+def test_a_chains_breakpoints_come_in_its_order() -> None:
+    space = matrix_space(X, ranges="unbounded", whole=[])
+    cost = gc.CostModel.bins(space)
+    (block,) = [b for b, f in enumerate(space.blocks)][:1]
+    f = space.blocks[block]
+    chain = Chain((Glide(space.scalars[0].start, -0.5),), (Turn(block, 1, 2.0),))
+    (delta,) = as_matrix([chain], cost)
+    row = np.zeros((1, space.width))
+    row[0, f.start] = 1.0
+    before, after = (rays.positions(space, row, delta, k)[0] for k in (2.0, np.nextafter(2.0, 3.0)))
+    assert before[f.start] == 1.0
+    assert after[f.start + 1] == 1.0
+    paid = rays.cost_at(cost, row, delta, np.array([2.0]))
+    assert paid[0] == pytest.approx(1.0)  # half a unit of cost per k
+
+
+def test_moves_and_neighbours_respect_the_space() -> None:
+    space = matrix_space(X, immutable=["age"], decreasing=["debts"], permitted={"home": ["own", "free"]})
+    every = moves(space)
+    glides = [m for m in every if isinstance(m, Glide)]
+    assert space["age"].start not in {g.column for g in glides}
+    assert [g.pace for g in glides if g.column == space["debts"].start] == [-1.0]
+    home = next(b for b, f in enumerate(space.blocks) if f.name == "home")
+    allowed = [i for i, ok in enumerate(space.blocks[home].permitted) if ok]
+    assert sorted(m.target for m in every if isinstance(m, Turn) and m.block == home) == allowed
+    chain = additions(Chain(), every, None)[0]
+    grown = additions(chain, every, 2)
+    assert all(c.n_features <= 2 for c in grown)
+    space.check_directions(as_matrix([*grown, *variations(grown[0])], gc.CostModel.bins(space)))
+
+
+@pytest.mark.parametrize("model", [LINE, TREES], ids=["line", "trees"])
+def test_climbing_beats_sampling(model: Any) -> None:
+    space = matrix_space(X)
+    climbed = gc.explain(model, X, space=space, rng=0, n_directions=2)
+    sampled = gc.explain(model, X, space=space, rng=0, n_directions=2, generator=UniformSampling())
+    assert climbed.score < sampled.score
+    assert climbed.provenance.generator == "climbed chains"
+
+
+def test_constraints_hold_and_sparsity_is_a_wish() -> None:
+    space = matrix_space(X, immutable=["age"], decreasing=["debts"])
+    ex = gc.explain(TREES, X, space=space, rng=0, n_directions=3, settings=gc.Settings(max_features=2))
+    for delta in ex.directions:
+        assert sum(bool(delta[f.columns].any()) for f in space.features) <= 2
+        assert delta[space["age"].start] == 0.0
+        assert delta[space["debts"].start] <= 0.0
+
+
+def test_the_seed_decides_and_row_order_does_not() -> None:
+    space = matrix_space(X)
+    first = gc.explain(TREES, X, space=space, rng=3, n_directions=2)
+    again = gc.explain(TREES, X, space=space, rng=3, n_directions=2)
+    turned = gc.explain(TREES, X[::-1], space=space, rng=3, n_directions=2)
+    np.testing.assert_array_equal(first.directions, again.directions)
+    np.testing.assert_array_equal(first.directions, turned.directions)
+
+
+def test_more_directions_never_cost_more() -> None:
+    space = matrix_space(X)
+    scores = [gc.explain(TREES, X, space=space, rng=0, n_directions=n).score for n in (1, 2, 4)]
+    assert scores[0] >= scores[1] >= scores[2]
+    auto = gc.explain(TREES, X, space=space, rng=0, n_directions="auto")
+    assert 1 <= auto.n_directions <= 10
+
+
+def test_no_time_at_all_still_gives_the_best_single_move() -> None:
+    ex = gc.explain(TREES, X, space=matrix_space(X), rng=0, time_limit=0)
+    assert ex.n_directions == 1
+    assert not ex.provenance.complete
+    assert any("stopped early" in note for note in ex.provenance.notes)
+
+
+def test_a_black_box_is_climbed_too() -> None:
+    ex = gc.explain(approve_matrix, X, space=matrix_space(X), rng=0, settings=gc.Settings(rays=3000))
+    assert ex.provenance.method == "searched"
+    assert ex.coverage > 0.9
+
+
+def test_chains_as_a_generator() -> None:
+    space = matrix_space(X)
+    box = gc.as_model(TREES, space, rows=space.encode(X))
+    Z = space.encode(X)
+    problem = Problem(box, Z[~box.favourable(Z)], gc.CostModel.bins(space), 10.0)
+    found = GreedyChains(max_features=3).propose(problem, 3, np.random.default_rng(0))
+    assert 1 <= len(found) <= 3
+    assert ((found != 0).sum(axis=1) >= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [({"max_features": 0}, "max_features"), ({"rays": 0}, "rays"), ({"rays": "many"}, "rays")],
+)
+def test_settings_are_checked(settings: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidParameterError, match=name):
+        gc.Settings(**settings)
+
+
+def test_bad_directions_and_spaces() -> None:
+    space = matrix_space(X)
+    with pytest.raises(InvalidParameterError, match="no feature can move"):
+        gc.explain(TREES, X, space=matrix_space(X, immutable=list(space.names)), rng=0)
+    with pytest.raises(GlobeCEError, match="zero"):
+        gc.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.zeros(space.width)]))
+    with pytest.raises(GlobeCEError, match=r"column|length|entries"):
+        gc.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.ones(space.width + 1)]))
+    with pytest.raises(GlobeCEError, match="age"):
+        matrix_space(X, increasing=["age"], decreasing=["age"])
