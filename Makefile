@@ -33,11 +33,11 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
-.PHONY: bench bench-ares
+.PHONY: bench
 ifneq ($(DATA),)
-bench bench-ares: export GLOBECE_DATA ?= $(DATA)
+bench bench-%: export GLOBECE_DATA ?= $(DATA)
 endif
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ONLY)
-bench-ares: $(VENV)/.installed-test
-	$(BIN)/python -m bench ares
+bench-%: $(VENV)/.installed-test
+	$(BIN)/python -m bench $*
