@@ -135,7 +135,8 @@ class Decision:
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError(f"{where} raised {type(error).__name__}: {error}") from error
+            said = str(error).partition("\n")[0]  # some libraries append a stack of their own
+            raise ModelError(f"{where} raised {type(error).__name__}: {said}") from error
         answer = np.asarray(raw)
         if answer.ndim == 2 and answer.shape[1] == 1:
             answer = answer[:, 0]
