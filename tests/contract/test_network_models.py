@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.paper_models import LOADERS, paper_problem
 from tests.problems import approve_matrix, matrix, matrix_space
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)  # tests share the cores out themselves
 nn = torch.nn
 
 X = matrix(400)
@@ -150,20 +152,28 @@ MODULES: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "children in order": (Ordered(), {}),
     "no hidden layer": (nn.Sequential(nn.Linear(6, 2)), {}),
-    "double": (plain().double(), {}),
+    "double": (plain(), {}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("constraints", [FREE, BOUND], ids=["free", "bound"])
+@cache
+def module_of(which: str) -> Any:
+    module = trained(MODULES[which][0])
+    return module.double() if which == "double" else module
+
+
+@cache
+def followed(which: str, constraints: str) -> Compiled:
+    space = matrix_space(X, **{"free": FREE, "bound": BOUND}[constraints])
+    return compiled(module_of(which), space, X, **MODULES[which][1])
+
+
+@pytest.mark.parametrize("constraints", ["free", "bound"])
 @pytest.mark.parametrize("which", MODULES)
 class TestModules(NetworkContract):
     @pytest.fixture
-    def case(self, which: str, constraints: dict) -> ModelCase:
-        module, wanted = MODULES[which]
-        found = compiled(trained(module.float()), matrix_space(X, **constraints), X, **wanted)
-        if which == "double":
-            found = compiled(module.double(), matrix_space(X, **constraints), X, **wanted)
-        return ModelCase(found, X[:150], 6, 4, 1e-9 if which == "double" else SINGLE)
+    def case(self, which: str, constraints: str) -> ModelCase:
+        return ModelCase(followed(which, constraints), X[:120], 6, 3, 1e-9 if which == "double" else SINGLE)
 
 
 QUICK = {"solver": "lbfgs", "max_iter": 80, "random_state": 0}
@@ -184,7 +194,7 @@ class TestPerceptrons(ModelContract):
     def case(self, which: str, constraints: dict) -> ModelCase:
         estimator, wanted = MLPS[which]
         model = fitted(make_pipeline(StandardScaler(), estimator), X, y)
-        return ModelCase(compiled(model, matrix_space(X, **constraints), X, **wanted), X[:150], 6, 4)
+        return ModelCase(compiled(model, matrix_space(X, **constraints), X, **wanted), X[:120], 6, 3)
 
 
 class TestThreeClasses(ModelContract):
@@ -192,7 +202,7 @@ class TestThreeClasses(ModelContract):
     def case(self, request: pytest.FixtureRequest) -> ModelCase:
         estimator = MLPClassifier((12,), **QUICK)
         model = fitted(make_pipeline(StandardScaler(), estimator), X, np.digitize(X[:, 0] - 0.3 * X[:, 1], [1, 3]))
-        return ModelCase(compiled(model, matrix_space(X), X, favourable=request.param), X[:150], 6, 4)
+        return ModelCase(compiled(model, matrix_space(X), X, favourable=request.param), X[:120], 6, 3)
 
 
 def pipeline(final: Any) -> Any:
@@ -211,7 +221,7 @@ class TestPipelines(ModelContract):
         found = compiled(model, space, FRAME)
         rows = space.encode(FRAME)
         np.testing.assert_array_equal(found.core.favourable(rows), found.original.favourable(rows))
-        return ModelCase(found.core, rows[:100], 5, 4)
+        return ModelCase(found.core, rows[:100], 6, 3)
 
 
 def test_a_threshold_around_a_pipeline_is_followed() -> None:
@@ -237,11 +247,11 @@ class TestPaperNetworks(NetworkContract):
             groups=groups,
             **({"ranges": "unbounded"} if constraints == "free" else bound),
         )
-        rows = space.encode(paper.x[:600])
+        rows = space.encode(paper.x[:400])
         found = as_model(paper.model.to_torch(), space, rows=rows)
         assert isinstance(found, Compiled)
-        np.testing.assert_array_equal(found.favourable(rows), ~paper.affected[:600])
-        return ModelCase(found, rows, 6, 4, SINGLE)
+        np.testing.assert_array_equal(found.favourable(rows), ~paper.affected[:400])
+        return ModelCase(found, rows, 6, 2, SINGLE)
 
 
 def test_any_other_module_is_searched() -> None:
