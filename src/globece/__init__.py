@@ -5,7 +5,8 @@
 ['CostModel', 'Explanation', 'FeatureSpace', 'explain']
 """
 
-from globece.api import explain
+from globece.api import audit, explain
+from globece.audit import Audit, AuditSettings
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
@@ -18,6 +19,8 @@ from globece.space import FeatureSpace
 from globece.version import __version__
 
 __all__ = [
+    "Audit",
+    "AuditSettings",
     "CostModel",
     "DirectionGenerator",
     "Explanation",
@@ -28,6 +31,7 @@ __all__ = [
     "UniformSampling",
     "__version__",
     "as_model",
+    "audit",
     "bradley_terry",
     "explain",
 ]

@@ -1,4 +1,4 @@
-"""The front door: a frame and a model in, an explanation out."""
+"""The front door: a frame and a model in, an explanation or an audit out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 
+from globece.audit import Audit, AuditSettings, Question, Search, find_groups
+from globece.audit import run as run_audit
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.errors import InvalidParameterError, ModelError, check_number
+from globece.errors import InvalidParameterError, ModelError, check_count, check_number
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
@@ -18,6 +21,7 @@ from globece.models.robust import Robust, RobustModel, tally
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
+from globece.tables import read_table
 from globece.version import __version__
 
 ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
@@ -87,36 +91,104 @@ def explain(
     """
     settings = _checked("settings", settings or Settings(), Settings)
     wanted = check_n_directions(n_directions, settings)
-    limit = check_number("budget", budget, open_low=True)
-    if not np.isfinite(limit):
-        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
+    limit = _budget(budget)
     space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
-    cost = _checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
-    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
-    if cost.space.columns != space.columns or unpriced:
-        what = f": it prices no change of {unpriced}" if unpriced else ""
-        raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
-    if generator is not None and not isinstance(generator, DirectionGenerator):
-        raise InvalidParameterError(f"generator must have a propose method; got {generator!r}")
+    cost = _cost(cost, space)
+    _check_generator(generator)
     random = _rng(rng)
     with monitoring(progress, time_limit) as monitor:
-        Z = space.encode(X)
-        box = as_model(
-            model,
-            space,
-            favourable=favourable,
-            threshold=threshold,
-            grid=settings.grid,
-            scalars=settings.scalars,
-            batch_rows=settings.batch_rows,
-            timeout=settings.timeout,
-            rows=Z,
-            compile=settings.exact,
-        )
-        decided = _own_rows(box, X, Z)
-        asked = box if robust is None else robust_model(box, _checked("robust", robust, Robust), Z)
-        problem = Problem(asked, Z, replace(cost, space=space), limit, settings.max_scalar)
+        problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         return _explained(problem, decided, generator, wanted, settings, random, monitor)
+
+
+def audit(
+    model: Any,
+    X: Any,
+    *,
+    by: Any,
+    control: Any = None,
+    reference: str | None = None,
+    favourable: Any = None,
+    threshold: float | None = None,
+    space: FeatureSpace | None = None,
+    cost: CostModel | None = None,
+    n_directions: int = 3,
+    budget: float = 10.0,
+    generator: DirectionGenerator | None = None,
+    rng: Seed = None,
+    progress: bool | Callable[[Progress], None] = False,
+    time_limit: float | None = None,
+    settings: Settings | None = None,
+    robust: Robust | None = None,
+    judging: AuditSettings | None = None,
+) -> Audit:
+    """Find out whether one group must travel further than another: recourse bias, with intervals and tests.
+
+    All groups share one pool of candidate directions. Directions are chosen on one half of the affected inputs and
+    judged on the other, so that choosing does not make a gap. What makes up the groups is never moved.
+
+    Parameters
+    ----------
+    model, X, favourable, threshold, space, cost, budget, generator, rng, progress, time_limit, settings, robust
+        As for :func:`globece.explain`.
+    by
+        Who is compared: a column, a list of columns (every combination is a group), bins of a column of numbers
+        (``{"age": [25, 45]}``, or ``{"age": 4}`` for quarters), a mapping of names to masks that do not overlap, or
+        an array with a label for each row. A column of ``X`` that the model does not take may be named too.
+    control
+        Groups are compared only within levels of this; in the same forms as ``by``.
+    reference
+        Name of the group that the others are compared with; two groups are compared with each other by default, and
+        of more each with everybody else.
+    n_directions
+        Directions that each group, and everybody, may choose.
+    judging
+        How the groups are judged: level, smallest group, relevant gap; see :class:`globece.AuditSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.uniform(0, 10, 400), np.arange(400) % 2])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income", "foreign"])
+    >>> au = audit(lambda X: X[:, 0] - X[:, 1] > 6, X, by="foreign", space=space, favourable=True, rng=0)
+    >>> au.verdict.conclusion, au.verdict.against
+    ('recourse bias', 'foreign = 1')
+    """
+    settings = _checked("settings", settings or Settings(), Settings)
+    judging = _checked("judging", judging or AuditSettings(), AuditSettings)
+    wanted = check_n_directions(check_count("n_directions", n_directions), settings)
+    assert isinstance(wanted, int)
+    limit = _budget(budget)
+    table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
+    X = _models_columns(model, X, space)
+    space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    Z = space.encode(X)
+    groups = find_groups(by, table, space, Z, parameter="by", missing=judging.missing)
+    if len(groups) < 2:
+        raise InvalidParameterError(
+            f"by makes one group of all {len(Z):,} rows ({groups.names[0]}); an audit compares two or more"
+        )
+    levels = None
+    if control is not None:
+        levels = find_groups(control, table, space, Z, parameter="control", missing=judging.missing)
+    if reference is not None:
+        groups.place(reference, "reference")
+    fixed = dict.fromkeys([*groups.features, *(levels.features if levels else ())])
+    space = space.constrain(immutable=list(fixed))
+    cost = _cost(cost, space)
+    _check_generator(generator)
+    seed = int(_rng(rng).integers(2**31))
+    with monitoring(progress, time_limit) as monitor:
+        problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
+        question = Question(problem, decided, groups, levels, reference)
+        search = Search(wanted, generator, settings, seed, monitor)
+        found = run_audit(question, search, judging, _provenance(problem, generator, ()))
+    calls, rows = tally(problem.model)
+    counted = replace(
+        found.explanation.provenance, model_calls=calls, model_rows=rows, complete=monitor.stopped is None
+    )
+    return replace(found, explanation=replace(found.explanation, provenance=counted))
 
 
 def _explained(
@@ -135,18 +207,7 @@ def _explained(
         affected = replace(problem, inputs=problem.inputs[~favourable], favourable_rows=problem.inputs[favourable])
         found = find_directions(affected, generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
-    provenance = Provenance(
-        version=__version__,
-        model=box.name,
-        method="exact" if box.exact else "searched",
-        favourable=box.decide.described,
-        generator="climbed chains" if generator is None else repr(generator),
-        candidates=candidates,
-        model_calls=0,
-        model_rows=0,
-        complete=monitor.stopped is None,
-        notes=(),
-    )
+    provenance = replace(_provenance(problem, generator, ()), candidates=candidates, complete=monitor.stopped is None)
     if isinstance(box, RobustModel):
         notes.append(f"recourse survives {box.robust.described}")
     ex = build(problem, favourable, directions, provenance)
@@ -155,6 +216,89 @@ def _explained(
     calls, rows = tally(box)
     counted = replace(provenance, model_calls=calls, model_rows=rows)
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
+
+
+def _provenance(problem: Problem, generator: DirectionGenerator | None, notes: tuple[str, ...]) -> Provenance:
+    box = problem.model
+    assert isinstance(box, (BlackBox, Compiled, RobustModel))
+    return Provenance(
+        version=__version__,
+        model=box.name,
+        method="exact" if box.exact else "searched",
+        favourable=box.decide.described,
+        generator="climbed chains" if generator is None else repr(generator),
+        candidates=0,
+        model_calls=0,
+        model_rows=0,
+        notes=notes,
+    )
+
+
+def _posed(
+    model: Any,
+    X: Any,
+    cost: CostModel,
+    budget: float,
+    settings: Settings,
+    favourable: Any,
+    threshold: float | None,
+    robust: Robust | None,
+) -> tuple[Problem, BoolArray]:
+    """The problem with all rows as inputs, and which of them have the favourable outcome already."""
+    space = cost.space
+    Z = space.encode(X)
+    box = as_model(
+        model,
+        space,
+        favourable=favourable,
+        threshold=threshold,
+        grid=settings.grid,
+        scalars=settings.scalars,
+        batch_rows=settings.batch_rows,
+        timeout=settings.timeout,
+        rows=Z,
+        compile=settings.exact,
+    )
+    decided = _own_rows(box, X, Z)
+    asked = box if robust is None else robust_model(box, _checked("robust", robust, Robust), Z)
+    return Problem(asked, Z, cost, budget, settings.max_scalar), decided
+
+
+def _budget(budget: float) -> float:
+    limit = check_number("budget", budget, open_low=True)
+    if not np.isfinite(limit):
+        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
+    return limit
+
+
+def _cost(cost: CostModel | None, space: FeatureSpace) -> CostModel:
+    """The cost model, on this space."""
+    cost = _checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
+    assert isinstance(cost, CostModel)
+    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
+    if cost.space.columns != space.columns or unpriced:
+        what = f": it prices no change of {unpriced}" if unpriced else ""
+        raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
+    return replace(cost, space=space)
+
+
+def _check_generator(generator: DirectionGenerator | None) -> None:
+    if generator is not None and not isinstance(generator, DirectionGenerator):
+        raise InvalidParameterError(f"generator must have a propose method; got {generator!r}")
+
+
+def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
+    """The columns of a frame that the model takes: those of the space, or else those it was trained on."""
+    if isinstance(X, np.ndarray):
+        return X
+    names = list(nw.from_native(X, eager_only=True).columns)
+    if space is not None:
+        known = list(space.table.names)
+    else:
+        known = [str(name) for name in getattr(model, "feature_names_in_", names)]
+    if set(known) >= set(names) or not set(known) <= set(names):
+        return X  # nothing is too much, or something else is wrong, which encode or the model will say
+    return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()
 
 
 def _own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:

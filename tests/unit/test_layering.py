@@ -45,6 +45,7 @@ BESIDE = {
 }
 NEVER = {("web", "plots"), ("web", "distributed")}
 DELEGATED = {
+    ("audit", "io"),
     ("baselines", "io"),
     ("explanation", "robustness"),
     ("explanation", "io"),

@@ -1,0 +1,265 @@
+"""Who is compared with whom: groups out of columns, intersections, bins of numbers, masks or labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError, check_count
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+from globece.tables import Table
+
+MISSING = "(missing)"
+MOST_VALUES = 10  # a column of numbers with more different ones must be cut into bins
+MOST_GROUPS = 200
+ALLOWED = (
+    "a column, a list of columns, a mapping of columns to bins ({'age': [25, 45]} or {'age': 4}), "
+    "a mapping of names to masks, or an array with a label for each row"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Names of groups, and the group of each row.
+
+    Attributes
+    ----------
+    names
+        In a settled order: that of the categories, of the bins, or of the masks given.
+    labels
+        Position of each row's group among the names; -1 for a row in no group. ``(n_rows,)``
+    by
+        What the groups are made of, in words.
+    features
+        Features that make them up, which may then not be moved.
+    """
+
+    names: tuple[str, ...]
+    labels: IntArray
+    by: str
+    features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.labels.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each group."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.names)).astype(np.int64)
+
+    @property
+    def n_outside(self) -> int:
+        """Rows in no group."""
+        return int((self.labels < 0).sum())
+
+    def place(self, name: str, parameter: str = "group") -> int:
+        """Position of a group; an unknown name is an error that lists the known ones."""
+        if name not in self.names:
+            raise InvalidParameterError(f"{parameter} must be one of the groups {list(self.names)}; got {name!r}")
+        return self.names.index(name)
+
+
+def find_groups(by: Any, table: Table, space: FeatureSpace, Z: FloatArray, *, parameter: str, missing: str) -> Groups:
+    """Make groups out of whatever the user said.
+
+    Parameters
+    ----------
+    by
+        A column, a list of columns (then every combination is a group), a mapping of columns to bins, a mapping of
+        names to masks, or an array of labels.
+    table, space, Z
+        The rows as they came, their space, and the same rows encoded.
+    parameter
+        What to call ``by`` in errors.
+    missing
+        ``"group"`` makes missing values a group of their own, ``"error"`` refuses them.
+    """
+    if isinstance(by, Mapping) and by and all(_is_mask(v) for v in by.values()):
+        return _from_masks(by, len(Z), parameter)
+    if _is_labels(by):
+        column = _from_labels(np.asarray(by), len(Z), parameter)
+        return _joined([column], parameter, missing, described="labels given")
+    wishes = _wishes(by, parameter)
+    columns = [_column(name, cut, table, space, Z, parameter) for name, cut in wishes]
+    return _joined(columns, parameter, missing, described=" and ".join(name for name, _ in wishes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column as groups: names, the place of each row (-1: missing), and the feature, if it is one."""
+
+    names: tuple[str, ...]
+    codes: IntArray
+    feature: str | None
+    name: str
+
+
+def _is_mask(value: Any) -> bool:
+    return not isinstance(value, (str, int, float)) and value is not None and np.asarray(value).dtype == bool
+
+
+def _is_labels(by: Any) -> bool:
+    if isinstance(by, np.ndarray):
+        return True
+    return hasattr(by, "to_numpy") and not hasattr(by, "columns") and not isinstance(by, (str, Mapping))
+
+
+def _wishes(by: Any, parameter: str) -> list[tuple[str, Any]]:
+    """Columns, each with how to cut it."""
+    if isinstance(by, str):
+        return [(by, None)]
+    if isinstance(by, Mapping):
+        found = list(by.items())
+    elif isinstance(by, Sequence):
+        found = [pair for part in by for pair in (part.items() if isinstance(part, Mapping) else [(part, None)])]
+    else:
+        found = []
+    names = [name for name, _ in found]
+    if not found or not all(isinstance(name, str) for name in names):
+        raise InvalidParameterError(f"{parameter} must be {ALLOWED}; got {by!r}")
+    if len(set(names)) != len(names):
+        raise InvalidParameterError(f"{parameter} names a column twice: {names}")
+    return found
+
+
+def _column(name: str, cut: Any, table: Table, space: FeatureSpace, Z: FloatArray, parameter: str) -> _Column:
+    if name in space.names:
+        return _from_feature(space[name], cut, space, Z, parameter)
+    if name not in table.names:
+        known = list(dict.fromkeys([*space.names, *table.names]))
+        raise UnknownFeatureError(
+            f"{parameter} names unknown column {name!r}; there are {known}. What is no column can be given as an "
+            "array of labels, or as a mapping of names to masks"
+        )
+    if table.is_numeric(name):
+        return _from_numbers(name, table.numbers(name), cut, None, parameter)
+    _no_cut(name, cut, parameter)
+    categories = [c for c in table.categories(name) if c is not None]
+    codes, _ = table.codes(name, categories)
+    return _Column(tuple(str(c) for c in categories), codes, None, name)
+
+
+def _from_feature(f: Feature, cut: Any, space: FeatureSpace, Z: FloatArray, parameter: str) -> _Column:
+    if f.kind == "continuous":
+        return _from_numbers(f.name, Z[:, f.start], cut, f.name, parameter)
+    _no_cut(f.name, cut, parameter)
+    codes = space.codes(Z, f)
+    if None in f.categories:
+        codes = np.where(codes == f.categories.index(None), -1, codes)
+    return _Column(tuple(f.label(c) for c in f.categories), codes, f.name, f.name)
+
+
+def _from_numbers(name: str, values: FloatArray, cut: Any, feature: str | None, parameter: str) -> _Column:
+    known = ~np.isnan(values)
+    if cut is None:
+        different = np.unique(values[known])
+        if len(different) > MOST_VALUES:
+            raise InvalidParameterError(
+                f"{parameter} names {name!r}, which has {len(different):,} different values: say how to cut it, as in "
+                f"{parameter}={{{name!r}: [a, b]}} for bins with these edges or {{{name!r}: 4}} for quarters"
+            )
+        codes = np.where(known, np.searchsorted(different, np.where(known, values, 0.0)), -1)
+        return _Column(tuple(f"{name} = {v:g}" for v in different), codes, feature, name)
+    edges = _edges(name, cut, values[known], parameter)
+    names = [f"{name} < {edges[0]:g}"]
+    names += [f"{a:g} <= {name} < {b:g}" for a, b in pairwise(edges)]
+    names.append(f"{name} >= {edges[-1]:g}")
+    codes = np.where(known, np.searchsorted(edges, np.where(known, values, 0.0), side="right"), -1)
+    return _Column(tuple(names), codes.astype(np.int64), feature, name)
+
+
+def _edges(name: str, cut: Any, values: FloatArray, parameter: str) -> FloatArray:
+    wrong = InvalidParameterError(
+        f"{parameter}[{name!r}] must be ascending edges of bins, or a number of equal shares >= 2; got {cut!r}"
+    )
+    if isinstance(cut, (bool, str)):
+        raise wrong
+    if hasattr(cut, "__index__"):
+        shares = check_count(f"{parameter}[{name!r}]", cut, low=2)
+        edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, shares + 1)[1:-1])) if values.size else np.zeros(0)
+        return edges if edges.size else np.zeros(1)
+    try:
+        edges = np.asarray(cut, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise wrong from error
+    if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+        raise wrong
+    return edges
+
+
+def _no_cut(name: str, cut: Any, parameter: str) -> None:
+    if cut is not None:
+        raise InvalidParameterError(f"{parameter}[{name!r}] gives bins, but {name!r} holds categories; got {cut!r}")
+
+
+def _from_masks(masks: Mapping[Any, Any], n: int, parameter: str) -> Groups:
+    labels = np.full(n, -1, dtype=np.int64)
+    names: list[str] = []
+    for name, given in masks.items():
+        mask: BoolArray = np.asarray(given, dtype=bool)
+        if mask.shape != (n,):
+            raise InvalidParameterError(f"{parameter}[{name!r}] must be a mask of {n:,} rows; got shape {mask.shape}")
+        if not mask.any():
+            raise InvalidParameterError(f"{parameter}[{name!r}] is a mask of no row at all")
+        taken = labels[mask]
+        if (taken >= 0).any():
+            other = names[int(taken[taken >= 0][0])]
+            raise InvalidParameterError(
+                f"{parameter}: the masks {other!r} and {str(name)!r} overlap in {int((taken >= 0).sum()):,} rows; "
+                "groups must be apart, or a gap between them could not be tested"
+            )
+        labels[mask] = len(names)
+        names.append(str(name))
+    if len(names) == 1 and (labels < 0).any():  # one mask: the others are the other group
+        labels[labels < 0] = 1
+        names.append(f"not {names[0]}")
+    return Groups(tuple(names), labels, "masks given")
+
+
+def _from_labels(values: Any, n: int, parameter: str) -> _Column:
+    if values.shape != (n,):
+        raise InvalidParameterError(f"{parameter} must have a label for each of {n:,} rows; got shape {values.shape}")
+    absent = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
+    present = [str(v) for v in values[~absent].tolist()]
+    names = sorted(set(present))
+    codes = np.full(n, -1, dtype=np.int64)
+    place = {name: i for i, name in enumerate(names)}
+    codes[~absent] = [place[name] for name in present]
+    return _Column(tuple(names), codes, None, "labels")
+
+
+def _joined(columns: list[_Column], parameter: str, missing: str, described: str) -> Groups:
+    """Every combination of the columns' values that occurs."""
+    parts: list[tuple[tuple[str, ...], IntArray]] = []
+    for column in columns:
+        names, codes = column.names, column.codes
+        if (codes < 0).any():
+            if missing == "error":
+                raise InvalidDataError(
+                    f"{parameter}: {column.name!r} is missing in {int((codes < 0).sum()):,} rows; missing='group' "
+                    "makes them a group of their own"
+                )
+            codes, names = np.where(codes < 0, len(names), codes), (*names, MISSING)
+        parts.append((names, codes))
+    mixed = np.zeros(len(parts[0][1]), dtype=np.int64)
+    for names, codes in parts:
+        mixed = mixed * len(names) + codes
+    present, labels = np.unique(mixed, return_inverse=True)
+    if len(present) > MOST_GROUPS:
+        raise InvalidParameterError(f"{parameter} makes {len(present):,} groups; at most {MOST_GROUPS} are audited")
+    joined = []
+    for code in present.tolist():
+        words: list[str] = []
+        for names, _ in reversed(parts):
+            code, at = divmod(code, len(names))
+            words.append(names[at])
+        joined.append(" & ".join(reversed(words)))
+    features = tuple(c.feature for c in columns if c.feature is not None)
+    return Groups(tuple(joined), labels.astype(np.int64), described, features)

@@ -1,0 +1,48 @@
+"""The nearest favourable row that stays favourable in one's own shoes: what cannot move is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from globece.directions.protocol import Problem
+from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
+from globece.space import FloatArray
+
+ROWS = 5000  # favourable rows to look among
+
+
+@dataclass(frozen=True, slots=True)
+class NearestInOnesShoes:
+    """A local method: of the nearest favourable rows the first that is favourable with one's own immutable features.
+
+    Parameters
+    ----------
+    tries
+        Favourable rows that each input tries.
+    """
+
+    tries: int = 32
+
+    def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
+        """What each row would become; NaN where none of the rows tried is favourable for it."""
+        rows = np.unique(settled(favourable_rows(problem, "an audit"), ROWS), axis=0)
+        fixed = [f.columns for f in problem.space.features if not f.can_move]
+        here, there = in_cost_units(problem, Z), in_cost_units(problem, rows)
+        fill = mean_row(there)  # a missing value is taken for an average one
+        here, there = np.where(np.isnan(here), fill, here), np.where(np.isnan(there), fill, there)
+        distance = cdist(here, there, "cityblock" if problem.cost.norm == "l1" else "euclidean")
+        nearest = np.argsort(distance, axis=1, kind="stable")
+        out = np.full(Z.shape, np.nan)
+        for i, x in enumerate(Z):
+            shoes = rows[nearest[i]]
+            for columns in fixed:
+                shoes[:, columns] = x[columns]
+            _, first = np.unique(shoes, axis=0, return_index=True)  # rows that differ in what cannot move are one
+            shoes = shoes[np.sort(first)[: self.tries]]
+            good = np.flatnonzero(problem.model.favourable(shoes))
+            if good.size:
+                out[i] = shoes[good[0]]
+        return out

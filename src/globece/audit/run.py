@@ -1,0 +1,256 @@
+"""An audit from its parts: halves, one pool of candidates, choices, measures, comparisons, checks, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from globece.audit import artefact
+from globece.audit import statistics as st
+from globece.audit.artefact import Check, Outcome
+from globece.audit.exchange import EVERYBODY, Choice, choose, exchanged, judged
+from globece.audit.groups import Groups
+from globece.audit.measures import Compared, Comparison, compare, measured, pairs_of, rejections
+from globece.audit.pool import FEWEST, Pool, Search, gather, halves
+from globece.audit.result import Audit
+from globece.audit.settings import AuditSettings
+from globece.audit.verdict import conclude, headline
+from globece.directions.protocol import Problem
+from globece.directions.scaling import Scaled
+from globece.explanation import Explanation, Provenance
+from globece.search import verified
+from globece.space import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What an audit is asked.
+
+    Attributes
+    ----------
+    problem
+        The model, the cost and *all* rows.
+    favourable
+        Which rows have the favourable outcome already.
+    groups, control
+        Who is compared with whom, and within which levels.
+    reference
+        Group that the others are compared with; everybody else by default.
+    """
+
+    problem: Problem
+    favourable: BoolArray
+    groups: Groups
+    control: Groups | None = None
+    reference: str | None = None
+
+    @property
+    def rows(self) -> IntArray:
+        """Positions of the affected inputs."""
+        return np.flatnonzero(~self.favourable)
+
+    def members(self, names: Sequence[str] | None = None) -> list[IntArray]:
+        """Affected inputs of each group, or of some."""
+        label = self.groups.labels[self.rows]
+        some = self.groups.names if names is None else names
+        return [np.flatnonzero(label == self.groups.place(name)) for name in some]
+
+    def levels(self) -> IntArray:
+        """Level of the control columns of each row; 0 without any."""
+        if self.control is None:
+            return np.zeros(len(self.favourable), dtype=np.int64)
+        return np.maximum(self.control.labels, 0)
+
+
+def run(question: Question, search: Search, settings: AuditSettings, provenance: Provenance) -> Audit:
+    """Answer the question; see :func:`globece.audit`."""
+    q, budget = question, question.problem.budget
+    affected = replace(q.problem, inputs=q.problem.inputs[q.rows], favourable_rows=q.problem.inputs[q.favourable])
+    sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
+    large = [name for name in q.groups.names if sizes[name] >= settings.smallest]
+    half, pool, choice, final = _directions(q, affected, large, search)
+    cost = judged(pool, (choice.shared(0), choice.shared(1)), np.arange(len(q.rows)))
+    compared = _compared(q, large, cost, half, settings, search.seed)
+    notes = [*provenance.notes, *_notes(q, large, half, settings)]
+    comparisons = _with_rejections(q, large, compared.comparisons, settings)
+    checks: tuple[Check, ...] = ()
+    if settings.checks and comparisons and len(q.rows):
+        checks = tuple(_checks(q, affected, pool, large, cost, comparisons, search, settings))
+    by_group = {
+        name: measured(int(n), cost[m], budget, **_judging(name, large, len(m), compared, settings))
+        for name, n, m in zip(q.groups.names, q.groups.sizes, q.members(), strict=True)
+    }
+    own, explanation = _explanation(q, affected, pool, final, provenance)
+    rests = (
+        f"{len(q.rows):,} affected inputs of {len(q.favourable):,} rows, grouped by {q.groups.by}",
+        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} looked at",
+        f"{search.n} directions chosen by each group on one half of the inputs and judged on the other",
+        f"{provenance.method} minimum scalars; cost by {affected.cost.kind}, {affected.cost.norm}; budget {budget:g}",
+        f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
+    )
+    return Audit(
+        overall=measured(len(q.favourable), cost, budget),
+        by_group=by_group,
+        comparisons=comparisons,
+        exchange=exchanged(pool, choice, large, q.members(large), budget),
+        checks=checks,
+        verdict=conclude(comparisons, by_group, checks, settings, rests, notes),
+        explanation=explanation,
+        own=own,
+        cost=cost,
+        half=half,
+        groups=q.groups,
+        control=q.control,
+        spreads=compared.spreads,
+        settings=settings,
+        seed=search.seed,
+    )
+
+
+def _directions(
+    q: Question, affected: Problem, large: list[str], search: Search
+) -> tuple[IntArray, Pool, Choice, dict[str, IntArray]]:
+    """Halves, candidates, choices on halves and on all; counterfactuals of all that is in use are predicted again."""
+    n = len(q.rows)
+    none = np.zeros(0, dtype=np.int64)
+    if not n:
+        width = affected.space.width
+        empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
+        pool = Pool(np.empty((0, width)), empty, np.empty((2, 0), dtype=np.int64), none, 0)
+        return none, pool, Choice((), (none, none)), {EVERYBODY: none}
+    cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
+    half = halves(affected.inputs, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
+    members = q.members(large)
+    pool = gather(affected, members, half, search)
+    choice = choose(pool, members, search.n, affected.budget)
+    sets = {EVERYBODY: np.arange(n), **dict(zip(large, members, strict=True))}
+    final = {name: pool.best(m, None, search.n, affected.budget) for name, m in sets.items()}
+    used = np.unique(np.concatenate([choice.shared(0), choice.shared(1), *final.values()]))
+    part = Scaled(pool.scaled.scalar[used], pool.scaled.cost[used])
+    checked = verified(affected, pool.directions[used], part)
+    scalar, cost = pool.scaled.scalar.copy(), pool.scaled.cost.copy()
+    scalar[used], cost[used] = checked.scalar, checked.cost
+    return half, replace(pool, scaled=Scaled(scalar, cost)), choice, final
+
+
+def _compared(
+    q: Question, large: list[str], cost: FloatArray, half: IntArray, settings: AuditSettings, seed: int
+) -> Compared:
+    place = {q.groups.place(name): i for i, name in enumerate(large)}
+    label = np.array([place.get(g, -1) for g in q.groups.labels[q.rows].tolist()], dtype=np.int64)
+    sample = st.Sample.of(cost, label, q.levels()[q.rows], half, q.problem.budget, len(large))
+    if not large:
+        return Compared({m: () for m in st.MEASURES}, (), {})
+    return compare(sample, large, _reference(q, large), settings, seed)
+
+
+def _reference(q: Question, large: list[str]) -> int | None:
+    return large.index(q.reference) if q.reference in large else None
+
+
+def _with_rejections(
+    q: Question, large: list[str], comparisons: tuple[Comparison, ...], settings: AuditSettings
+) -> tuple[Comparison, ...]:
+    """The same comparisons, with the gap in rejection rates beside those in recourse."""
+    if not comparisons:
+        return ()
+    place = {q.groups.place(name): i for i, name in enumerate(large)}
+    label = np.array([place.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
+    pairs = pairs_of(len(large), _reference(q, large))
+    gaps = rejections(~q.favourable, label, q.levels(), pairs, settings.level)
+    return tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in zip(comparisons, gaps, strict=True))
+
+
+def _judging(name: str, large: list[str], n: int, compared: Compared, settings: AuditSettings) -> dict[str, object]:
+    if name in large:
+        i = large.index(name)
+        return {f"{m}_interval": compared.intervals[m][i] for m in st.MEASURES}
+    why = "nobody is affected" if not n else f"{n} affected: fewer than {settings.smallest}, not judged"
+    return {"judged": False, "note": why}
+
+
+def _notes(q: Question, large: list[str], half: IntArray, settings: AuditSettings) -> list[str]:
+    notes = []
+    if q.favourable.all():
+        notes.append("nobody is affected")
+    elif not half.any():
+        notes.append(f"fewer than {FEWEST} inputs are affected: directions are judged on the inputs that chose them")
+    if q.groups.n_outside:
+        notes.append(f"{q.groups.n_outside:,} rows are in no group: they count towards everybody only")
+    if q.reference is not None and q.reference not in large:
+        notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
+    return notes
+
+
+def _checks(
+    q: Question,
+    affected: Problem,
+    pool: Pool,
+    large: list[str],
+    cost: FloatArray,
+    comparisons: tuple[Comparison, ...],
+    search: Search,
+    settings: AuditSettings,
+) -> list[Check]:
+    """The headline comparison again, under other conditions."""
+    main = headline(comparisons)
+    assert main is not None
+    where = comparisons.index(main)
+    members, few = q.members(large), replace(settings, resamples=20)
+    label = q.groups.labels[q.rows]
+
+    def outcome(costs: FloatArray) -> Outcome:
+        found = _compared(q, large, costs, pool.half, few, search.seed).comparisons[where].gaps["score"]
+        scores = {n: measured(len(m), costs[m], affected.budget).score for n, m in zip(large, members, strict=True)}
+        return Outcome(scores, found.value, found.p_adjusted)
+
+    def of_pool(other: Pool, n: int = search.n) -> Outcome:
+        choice = choose(other, members, n, affected.budget)
+        return outcome(judged(other, (choice.shared(0), choice.shared(1)), np.arange(len(label))))
+
+    first = Outcome({}, main.gaps["score"].value, main.gaps["score"].p_adjusted)
+    again = gather(affected, members, pool.half, replace(search, seed=search.seed + 1))
+    both = _merged(pool, again)
+    sizes = (len(pool.directions), len(both.directions))
+    found = [artefact.more_candidates(first, of_pool(both, 2 * search.n), sizes, settings.level)]
+    found += artefact.cost_models(affected, pool, q.problem.inputs, of_pool, first, settings.level)
+    found.append(artefact.bounds(affected, outcome, first, settings.level))
+    return found
+
+
+def _merged(one: Pool, other: Pool) -> Pool:
+    scaled = Scaled(
+        np.vstack([one.scaled.scalar, other.scaled.scalar]), np.vstack([one.scaled.cost, other.scaled.cost])
+    )
+    return Pool(
+        np.vstack([one.directions, other.directions]),
+        scaled,
+        np.hstack([one.from_half, other.from_half]),
+        one.half,
+        one.seen + other.seen,
+    )
+
+
+def _explanation(
+    q: Question, affected: Problem, pool: Pool, final: dict[str, IntArray], provenance: Provenance
+) -> tuple[dict[str, tuple[int, ...]], Explanation]:
+    """Every direction that somebody chose among all inputs, as one explanation, and who chose which."""
+    kept = np.unique(np.concatenate(list(final.values())))
+    own = {name: tuple(np.searchsorted(kept, picked).tolist()) for name, picked in final.items()}
+    explanation = Explanation(
+        space=affected.space,
+        cost=affected.cost,
+        budget=affected.budget,
+        directions=pool.directions[kept],
+        inputs=affected.inputs,
+        rows=q.rows,
+        n_rows=len(q.favourable),
+        scalars=pool.scaled.scalar[kept],
+        costs=pool.scaled.cost[kept],
+        provenance=replace(provenance, candidates=pool.seen),
+        max_scalar=affected.max_scalar,
+        model=affected.model,
+    )
+    return own, explanation

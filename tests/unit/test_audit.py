@@ -1,0 +1,392 @@
+"""The audit: who is compared, what is measured, how it is tested, and what the verdict says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import globece as gc
+from globece import Audit, AuditSettings, FeatureSpace, Settings, audit
+from globece.audit import statistics as st
+from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
+
+QUICK = {"settings": Settings(rays=1500), "judging": AuditSettings(permutations=499, resamples=200, checks=False)}
+MODEL = (np.array([1.0, -0.6, 0.0]), -4.0)  # approves where income - 0.6 debt > 4
+GAP_MODEL = (np.array([1.0, -0.6, -2.0]), -4.0)  # group 1 must bring two more
+
+
+def rows(n: int = 600, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.uniform(0, 10, n), rng.uniform(0, 5, n), rng.integers(0, 2, n)])
+
+
+def space_of(X: np.ndarray) -> FeatureSpace:
+    return FeatureSpace.from_matrix(X, columns=["income", "debt", "foreign"])
+
+
+def audited(model: Any, X: np.ndarray, by: Any = "foreign", rng: int = 0, **more: Any) -> Audit:
+    return audit(model, X, by=by, space=space_of(X), rng=rng, **{**QUICK, **more})
+
+
+@pytest.fixture(scope="module")
+def biased() -> Audit:
+    return audited(GAP_MODEL, rows(), judging=AuditSettings(permutations=499, resamples=200))
+
+
+# -- promise 12 ------------------------------------------------------------------------------------------------------
+
+
+def test_two_copies_of_one_group_show_no_gap() -> None:
+    """Promise 12."""
+    X = rows(200)
+    X[:, 2] = 0
+    twice = np.vstack([X, X])
+    copy = np.repeat(["a", "b"], len(X))
+    found = audited(MODEL, twice, by=copy)
+    (only,) = found.comparisons
+    for measure in ("rejection_rate", "coverage", "average_cost", "score"):
+        assert only.gaps[measure].value == 0.0
+        assert only.gaps[measure].p == 1.0
+    assert found.difference() == 0.0
+    assert found.ratio() == 1.0
+    assert found.verdict.against is None
+    assert found.by_group["a"].score == found.by_group["b"].score
+
+
+def test_swapping_the_groups_flips_the_sign() -> None:
+    """Promise 12."""
+    X = rows(600)
+    label = np.where(X[:, 2] == 1, "b", "a")
+    swapped = np.where(X[:, 2] == 1, "a", "b")
+    one, other = audited(GAP_MODEL, X, by=label), audited(GAP_MODEL, X, by=swapped)
+    (first,), (second,) = one.comparisons, other.comparisons
+    for measure in ("rejection_rate", "coverage", "average_cost", "score"):
+        assert first.gaps[measure].value == pytest.approx(-second.gaps[measure].value, abs=1e-12)
+    assert first.gaps["score"].value < 0
+    assert (one.verdict.against, other.verdict.against) == ("b", "a")
+
+
+def test_small_groups_are_flagged_not_judged() -> None:
+    """Promise 12."""
+    X = rows(300)
+    label = np.where(X[:, 2] == 1, "large", "other")
+    few = np.flatnonzero(X[:, 0] < 2)[:7]
+    label[few] = "small"
+    found = audited(GAP_MODEL, X, by=label)
+    assert not found.by_group["small"].judged
+    assert "7 affected" in found.by_group["small"].note
+    assert {c.group for c in found.comparisons} | {c.other for c in found.comparisons} == {"large", "other"}
+    assert "small (7 affected)" in found.verdict.text
+    assert "small" not in found.exchange.directions_of
+
+
+# -- what it finds ---------------------------------------------------------------------------------------------------
+
+
+def test_a_planted_gap_is_found_with_its_size_and_cause(biased: Audit) -> None:
+    assert biased.verdict.conclusion == "recourse bias"
+    assert biased.verdict.against == "foreign = 1"
+    (only,) = biased.comparisons
+    gap = only.gaps["score"]
+    assert gap.low <= gap.value <= gap.high < 0
+    assert gap.p == gap.p_adjusted < 0.01
+    assert biased.difference() == pytest.approx(abs(gap.value))
+    assert biased.difference() == pytest.approx(biased.group_max() - biased.group_min())
+    assert biased.by_group["foreign = 1"].rejection_rate > biased.by_group["foreign = 0"].rejection_rate
+    assert biased.verdict.model_bias_against == "foreign = 1"
+    assert biased.verdict.survives["lower bound"] is True
+    assert biased.verdict.survives["more candidates"] is True
+    assert {c.name for c in biased.checks} == {"more candidates", "deciles", "other weights", "lower bound"}
+
+
+def test_the_group_column_never_moves(biased: Audit) -> None:
+    assert not biased.explanation.space["foreign"].can_move
+    assert not biased.explanation.directions[:, 2].any()
+    moved = biased.explanation.counterfactuals()
+    assert (moved.before[:, 2] == moved.after[:, 2]).all()
+    assert (GAP_MODEL[0] @ moved.after.T + GAP_MODEL[1] > 0).all()
+
+
+def test_the_exchange_has_own_directions_on_the_diagonal_and_everybodys_last(biased: Audit) -> None:
+    ex = biased.exchange
+    assert ex.directions_of == ("foreign = 0", "foreign = 1", "everybody")
+    assert ex.score.shape == ex.coverage.shape == (3, 2)
+    # shared directions contain each group's own, so nobody does worse under them
+    for j, name in enumerate(ex.applied_to):
+        assert biased.by_group[name].score <= ex.score[j, j] + 1e-12
+
+
+def test_explanations_of_groups_are_parts_of_one(biased: Audit) -> None:
+    own = biased.explanation_of("foreign = 1")
+    assert own.n_affected == biased.by_group["foreign = 1"].affected
+    assert (own.inputs[:, 2] == 1).all()
+    assert biased.explanation_of("everybody").n_affected == biased.overall.affected
+    with pytest.raises(InvalidParameterError, match="group must be one of the groups"):
+        biased.explanation_of("foreign = 7")
+
+
+def test_fairlearns_grammar(biased: Audit) -> None:
+    assert biased.difference(method="to_overall") < biased.difference()
+    assert 0 < biased.ratio() < 1
+    table = biased.to_frame()
+    assert list(table["group"]) == ["foreign = 0", "foreign = 1", "everybody"]
+    assert table["n"].tolist() == [biased.by_group[g].n for g in table["group"][:2]] + [600]
+    with pytest.raises(InvalidParameterError, match="measure must be one of"):
+        biased.difference("bias")
+
+
+def test_no_gap_is_told_from_too_little_evidence() -> None:
+    X = rows(1200, seed=3)
+    calm = audited(MODEL, X, judging=AuditSettings(permutations=199, resamples=200, checks=False, relevant=1.0))
+    assert calm.verdict.conclusion == "no relevant gap"
+    assert calm.verdict.against is None
+    few = audited(MODEL, rows(110, seed=3), judging=AuditSettings(smallest=10, checks=False, relevant=0.2))
+    assert few.verdict.conclusion == "not enough evidence"
+    assert "not enough evidence" in few.verdict.text.lower()
+    assert any("chance" in warning for warning in few.verdict.warnings)
+
+
+def test_no_recourse_is_a_censored_value() -> None:
+    sample = st.Sample.of(
+        np.array([1.0, np.inf, 3.0, np.inf, np.inf, 2.0]),
+        np.array([0, 0, 0, 1, 1, 1]),
+        np.zeros(6, dtype=int),
+        np.zeros(6, dtype=int),
+        10.0,
+        2,
+    )
+    sums = sample.sums()[0, :, 0]
+    assert st.moments(sums, "coverage").mean == pytest.approx([2 / 3, 1 / 3])
+    assert st.moments(sums, "average_cost").mean == pytest.approx([2.0, 2.0])
+    assert st.moments(sums, "score").mean == pytest.approx([14 / 3, 22 / 3])
+
+
+def test_control_columns_take_away_what_they_explain() -> None:
+    rng = np.random.default_rng(1)
+    X = rows(900)
+    X[:, 2] = rng.random(900) < np.where(X[:, 1] > 2.5, 0.8, 0.2)  # foreign goes with debt, and debt is what counts
+    plain = audited(MODEL, X)
+    within = audited(MODEL, X, control={"debt": 6})
+    assert abs(within.comparisons[0].gaps["score"].value) < 0.5 * abs(plain.comparisons[0].gaps["score"].value)
+    assert not within.explanation.space["debt"].can_move
+
+
+def test_more_than_two_groups_a_reference_and_the_correction() -> None:
+    X = rows(900)
+    label = np.array(["a", "b", "c"])[np.arange(900) % 3]
+    found = audited(MODEL, X, by=label)
+    assert [c.other for c in found.comparisons] == ["everybody else"] * 3
+    p = np.array([c.gaps["score"].p for c in found.comparisons])
+    assert [c.gaps["score"].p_adjusted for c in found.comparisons] == st.holm(p).tolist()
+    assert found.spreads["score"].p >= p.min()
+    against = audited(MODEL, X, by=label, reference="b")
+    assert [(c.group, c.other) for c in against.comparisons] == [("a", "b"), ("c", "b")]
+
+
+# -- the same whatever the order -------------------------------------------------------------------------------------
+
+
+def test_row_order_changes_nothing_and_the_seed_decides() -> None:
+    X = rows(200)
+    order = np.random.default_rng(1).permutation(len(X))
+    one, again, other = audited(GAP_MODEL, X), audited(GAP_MODEL, X), audited(GAP_MODEL, X[order])
+    assert one.to_json() == again.to_json()
+    assert one.comparisons == other.comparisons
+    assert one.verdict == other.verdict
+    assert np.array_equal(one.cost, other.cost[np.argsort(order[other.explanation.rows])])
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    audited(GAP_MODEL, X, rng=5)
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+# -- the statistics --------------------------------------------------------------------------------------------------
+
+
+def test_relabelling_agrees_with_scipys_permutation_test() -> None:
+    rng = np.random.default_rng(0)
+    cost = np.concatenate([rng.exponential(1.0, 40), rng.exponential(1.6, 60)])
+    label = np.repeat([0, 1], [40, 60])
+    none = np.zeros(100, dtype=int)
+    sample = st.Sample.of(cost, label, none, none, 100.0, 2)
+    null = st.relabelled(sample, 4000, rng)
+    seen = st.contrast(sample.sums()[:, 0], sample.sums()[:, 1], "score")
+    ours = st.p_value(float(seen.t[0]), st.contrast(null[:, 0], null[:, 1], "score").t)
+    a, b = cost[label == 0], cost[label == 1]
+    theirs = stats.permutation_test(
+        (a, b), lambda x, y, axis: stats.ttest_ind(x, y, axis=axis, equal_var=False).statistic,
+        n_resamples=4000, rng=1, vectorized=True,
+    )  # fmt: skip
+    assert float(seen.t[0]) == pytest.approx(theirs.statistic)
+    assert ours == pytest.approx(theirs.pvalue, abs=0.02)
+
+
+def test_intervals_agree_with_scipys_bootstrap() -> None:
+    rng = np.random.default_rng(0)
+    cost, none = rng.exponential(1.0, 80), np.zeros(80, dtype=int)
+    sample = st.Sample.of(cost, none, none, none, 100.0, 1)
+    ours = st.interval(st.moments(st.resampled(sample, 5000, rng)[0, 0], "score").mean, 0.05)
+    theirs = stats.bootstrap((cost,), np.mean, n_resamples=5000, method="percentile", rng=1).confidence_interval
+    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_under_no_bias_the_test_rejects_as_often_as_its_level_says() -> None:
+    """On fixed costs; the whole audit's calibration is measured in bench/audit.py."""
+    rng = np.random.default_rng(0)
+    cost = np.where(rng.random(90) < 0.2, np.inf, rng.exponential(2.0, 90))
+    none, rejected = np.zeros(90, dtype=int), 0
+    for _ in range(200):
+        sample = st.Sample.of(cost, (rng.random(90) < 0.35).astype(int), none, none, 10.0, 2)
+        sums, null = sample.sums(), st.relabelled(sample, 199, rng)
+        t = float(st.contrast(sums[:, 0], sums[:, 1], "score").t[0])
+        rejected += st.p_value(t, st.contrast(null[:, 0], null[:, 1], "score").t) <= 0.05
+    assert 2 <= rejected <= 20
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_without_affected_inputs_is_flagged() -> None:
+    X = rows(300)
+    label = np.where(X @ MODEL[0] + MODEL[1] > 0, "approved", np.where(X[:, 2] == 1, "b", "a"))
+    found = audited(MODEL, X, by=label)
+    assert found.by_group["approved"].affected == 0
+    assert np.isnan(found.by_group["approved"].coverage)
+    assert found.by_group["approved"].note == "nobody is affected"
+    assert len(found.comparisons) == 1
+
+
+def test_a_group_of_one_row_and_a_group_of_all_rows() -> None:
+    X = rows(120)
+    lone = np.zeros(120, dtype=bool)
+    lone[int(X[:, 0].argmin())] = True
+    found = audited(MODEL, X, by={"lone": lone})
+    assert found.groups.names == ("lone", "not lone")
+    assert found.by_group["lone"].n == 1
+    assert found.verdict.conclusion == "not enough evidence"
+    assert found.comparisons == ()
+    with pytest.raises(InvalidParameterError, match="one group of all 120 rows"):
+        audited(MODEL, X, by={"all": np.ones(120, dtype=bool)})
+
+
+def test_nobody_affected_gives_a_clear_answer() -> None:
+    X = rows(50)
+    found = audited((np.array([1.0, 0.0, 0.0]), 100.0), X)
+    assert found.overall.affected == 0
+    assert found.verdict.conclusion == "not enough evidence"
+    assert "nobody is affected" in found.verdict.warnings
+    assert Audit.from_json(found.to_json()).to_json() == found.to_json()
+
+
+def test_missing_values_are_their_own_group_or_an_error() -> None:
+    X = rows(200)
+    label = np.where(X[:, 2] == 1, "b", "a").astype(object)
+    label[:80] = None
+    found = audited(MODEL, X, by=label)
+    assert found.groups.names == ("a", "b", "(missing)")
+    with pytest.raises(InvalidDataError, match="missing in 80 rows; missing='group'"):
+        audited(MODEL, X, by=label, judging=AuditSettings(missing="error"))
+
+
+def test_overlapping_masks_say_where() -> None:
+    X = rows(100)
+    with pytest.raises(InvalidParameterError, match="'young' and 'poor' overlap in 10 rows"):
+        audited(MODEL, X, by={"young": np.arange(100) < 30, "poor": np.arange(100) >= 20})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"by": "sex"}, "by names unknown column 'sex'; there are .*'foreign'.*array of labels"),
+        ({"by": "income"}, "different values: say how to cut it"),
+        ({"by": {"income": [5, 5]}}, r"by\['income'\] must be ascending edges"),
+        ({"by": {"income": "x"}}, r"by\['income'\] must be ascending edges"),
+        ({"by": 7}, "by must be a column"),
+        ({"by": []}, "by must be a column"),
+        ({"by": ["foreign", "foreign"]}, "names a column twice"),
+        ({"by": np.zeros(3)}, "a label for each of 60 rows"),
+        ({"by": {"a": np.zeros(60, dtype=bool)}}, "a mask of no row"),
+        ({"by": {"a": np.zeros(3, dtype=bool)}}, "a mask of 60 rows"),
+        ({"by": "foreign", "reference": "x"}, "reference must be one of the groups"),
+        ({"by": "foreign", "control": "nobody"}, "control names unknown column"),
+        ({"by": "foreign", "n_directions": 0}, "n_directions must be a whole number"),
+        ({"by": "foreign", "judging": 3}, "judging must be a AuditSettings"),
+    ],
+)
+def test_each_parameter_given_rubbish_says_so(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        audited(MODEL, rows(60), **given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"level": 0}, {"level": 1.0}, {"smallest": 1}, {"relevant": 0}, {"permutations": 3}, {"missing": "drop"}]
+)
+def test_settings_given_rubbish_say_so(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(given))):
+        AuditSettings(**given)
+
+
+def test_groups_of_frames_intersections_bins_and_columns_that_the_model_lacks() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    X = pd.DataFrame(rows(400), columns=["income", "debt", "foreign"])
+    y = (X["income"] > 5).astype(int)
+    model = LogisticRegression().fit(X[["income", "debt"]], y)
+    X["sex"] = np.where(np.arange(400) % 2, "m", "f")
+    found = audit(model, X, by=["sex", {"debt": [2.5]}], rng=0, **QUICK)  # type: ignore[arg-type]
+    assert found.groups.names == ("f & debt < 2.5", "f & debt >= 2.5", "m & debt < 2.5", "m & debt >= 2.5")
+    assert found.explanation.space.names == ("income", "debt")
+    assert not found.explanation.space["debt"].can_move
+    assert list(found.to_frame().columns[:3]) == ["group", "n", "affected"]
+    with pytest.raises(UnknownFeatureError):
+        audit(model, X, by="age", rng=0)
+
+
+# -- subgroups -------------------------------------------------------------------------------------------------------
+
+
+def test_subgroups_with_the_worst_recourse_are_found_and_chance_is_not(biased: Audit) -> None:
+    found = biased.subgroups(conditions=2)
+    assert found
+    assert any("income <=" in c for c in found[0].conditions)
+    assert found[0].p_adjusted <= 0.01
+    assert found[0].gap > 0
+    assert all(len(s.conditions) <= 2 for s in found)
+    with pytest.raises(InvalidParameterError, match="conditions must be at most 3"):
+        biased.subgroups(conditions=4)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_round_trips_and_fits_its_schema(biased: Audit, tmp_path: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    from globece.io.audits import schema
+
+    text = biased.to_json(tmp_path / "audit.json")
+    back = Audit.from_json(tmp_path / "audit.json")
+    assert back.to_json() == text
+    assert back.verdict == biased.verdict
+    assert back.subgroups() == biased.subgroups()
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 99}, "reads up to version 1"),
+        ({"format": "globece.explanation"}, "format must be"),
+        ({"half": []}, "half must have"),
+        ({"seed": -1}, "seed must be"),
+        ({"own": []}, "everybody"),
+        ({"more": 1}, "unknown key"),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(biased: Audit, change: dict[str, Any], message: str) -> None:
+    document = biased.to_dict() | change
+    with pytest.raises(gc.GlobeCEError, match=message):
+        Audit.from_json(json.dumps(document))
