@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece import rays
-from globece.directions.chains import Chain, as_matrix
+from globece.directions.chains import Chain, as_matrix, variations
 from globece.directions.climbing import Effort, Judge, climb, first_moves, in_order
 from globece.directions.constraints import movable_features
 from globece.directions.protocol import DirectionGenerator, Problem, proposed
@@ -37,6 +37,8 @@ OTHER_RAYS = (10.0, 6_000)
 MOST_RAYS = 2_000_000
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
 STARTS = 6  # single moves from which a chain is climbed
+NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
+PRUNING = 0.4  # share of the rays that pruning may take beside
 POLISHING = 0.3  # share of the rays kept for polishing directions together
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 VERIFY_ROWS = 65_536
@@ -199,6 +201,8 @@ def _climbed(
         if len(chains) > 1:
             judge.stage = "polishing"
             _polish(judge, chains, costs, effort, settings, rays_)
+        if sum(chain.n_features + 1 for chain in chains) * n <= PRUNING * rays_:
+            _prune(judge, chains, costs)
     except KeyboardInterrupt:
         if not chains:
             raise
@@ -244,6 +248,21 @@ def _polish(
             break
         before = after
     judge.report(done=True)
+
+
+def _prune(judge: Judge, chains: list[Chain], costs: list[FloatArray]) -> None:
+    """Leave out moves that nobody needs: on few inputs they did no harm, but somebody would have to read them."""
+    n, nothing = len(judge.problem.inputs), np.full(len(judge.problem.inputs), judge.problem.budget)
+    for i in range(len(chains)):
+        others = np.min([nothing, *costs[:i], *costs[i + 1 :]], axis=0)
+        while chains[i].n_features > 1:
+            shorter = [c for c in variations(chains[i]) if c.n_features < chains[i].n_features]
+            paid = judge.costs(shorter, n)
+            scores = np.minimum(paid, others).sum(axis=1)
+            best = int(scores.argmin())
+            if scores[best] > np.minimum(costs[i], others).sum() * (1.0 + NEEDLESS):
+                break
+            chains[i], costs[i] = shorter[best], paid[best]
 
 
 def greedy(costs: FloatArray, budget: float, n: int, plateau: float = 0.0) -> IntArray:

@@ -13,6 +13,7 @@ import globece as gc
 from globece import rays
 from globece.directions import FixedDirections, GreedyChains, Problem, UniformSampling
 from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
+from globece.directions.scaling import scale, score
 from globece.errors import GlobeCEError, InvalidParameterError
 from tests.problems import approve_matrix, matrix, matrix_space
 
@@ -130,3 +131,18 @@ def test_bad_directions_and_spaces() -> None:
         gc.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.ones(space.width + 1)]))
     with pytest.raises(GlobeCEError, match="age"):
         matrix_space(X, increasing=["age"], decreasing=["age"])
+
+
+@pytest.mark.parametrize("model", [LINE, TREES], ids=["line", "trees"])
+def test_every_move_is_needed(model: Any) -> None:
+    space = matrix_space(X)
+    ex = gc.explain(model, X, space=space, rng=1, n_directions=3)
+    problem = Problem(ex.model, ex.inputs, ex.cost, ex.budget)
+    for i, delta in enumerate(ex.directions):
+        moved = [f for f in space.features if delta[f.columns].any()]
+        others = np.delete(ex.costs, i, axis=0).min(axis=0, initial=ex.budget)
+        for f in moved if len(moved) > 1 else []:
+            without = delta.copy()
+            without[f.columns] = 0.0
+            paid = np.minimum(scale(problem, without[None]).cost[0], others)
+            assert score(paid, ex.budget) > ex.score, f"direction {i} does not need {f.name}"
