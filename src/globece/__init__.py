@@ -5,7 +5,7 @@
 ['CostModel', 'Explanation', 'FeatureSpace', 'explain']
 """
 
-from globece.api import audit, explain
+from globece.api import audit, explain, who_benefits
 from globece.audit import Audit, AuditSettings
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
@@ -34,4 +34,5 @@ __all__ = [
     "audit",
     "bradley_terry",
     "explain",
+    "who_benefits",
 ]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 
-from globece.audit import Audit, AuditSettings, Question, Search, find_groups
+from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search, benefits, find_groups
 from globece.audit import run as run_audit
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.errors import InvalidParameterError, ModelError, check_count, check_number
+from globece.errors import InvalidParameterError, ModelError, check_choice, check_count, check_number
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
@@ -188,6 +188,66 @@ def audit(
     counted = replace(
         found.explanation.provenance, model_calls=calls, model_rows=rows, complete=monitor.stopped is None
     )
+    return replace(found, explanation=replace(found.explanation, provenance=counted))
+
+
+def who_benefits(
+    model: Any,
+    X: Any,
+    action: Mapping[str, Any],
+    *,
+    mode: Literal["fixed", "scaled"] = "fixed",
+    by: Any = None,
+    favourable: Any = None,
+    threshold: float | None = None,
+    space: FeatureSpace | None = None,
+    cost: CostModel | None = None,
+    budget: float = 10.0,
+    settings: Settings | None = None,
+) -> Beneficiaries:
+    """Ask the inverse question: of those turned down, whom does a given action help, and at what cost?
+
+    Parameters
+    ----------
+    model, X, favourable, threshold, space, cost, budget, settings
+        As for :func:`globece.explain`.
+    action
+        By feature: the category to move to, or a number to add; for an ordinal feature the number of places, or its
+        lowest or highest value. What leaves a feature's range ends there.
+    mode
+        ``"fixed"``: everybody takes all of the action. ``"scaled"``: everybody goes as far along it as it takes, within
+        the budget.
+    by
+        Groups to tell apart, as for :func:`globece.audit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 3.0], [2.0, 9.0], [3.0, 5.0], [8.0, 2.0], [9.0, 7.0]])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income", "debt"])
+    >>> def model(X):
+    ...     return (X[:, 0] >= 7).astype(int)
+    >>> who_benefits(model, X, {"income": +5}, space=space).rows
+    array([1, 2])
+    >>> who_benefits(model, X, {"income": +5}, space=space, mode="scaled").overall.flipped
+    3
+    """
+    settings = _checked("settings", settings or Settings(), Settings)
+    check_choice("mode", mode, ("fixed", "scaled"))
+    if not isinstance(action, Mapping) or not action:
+        raise InvalidParameterError(f"action must map features to a category or a number to add; got {action!r}")
+    limit = _budget(budget)
+    table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
+    X = _models_columns(model, X, space)
+    space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    groups = None
+    if by is not None:
+        groups = find_groups(by, table, space, space.encode(X), parameter="by", missing="group")
+        space = space.constrain(immutable=groups.features)
+    problem, decided = _posed(model, X, _cost(cost, space), limit, settings, favourable, threshold, None)
+    found = benefits(problem, decided, action, mode, groups, _provenance(problem, None, ()))
+    calls, rows = tally(problem.model)
+    counted = replace(found.explanation.provenance, model_calls=calls, model_rows=rows)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
 

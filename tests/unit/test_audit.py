@@ -360,6 +360,53 @@ def test_subgroups_with_the_worst_recourse_are_found_and_chance_is_not(biased: A
         biased.subgroups(conditions=4)
 
 
+# -- who benefits ----------------------------------------------------------------------------------------------------
+
+
+def test_who_benefits_from_an_action_as_it_is_or_scaled() -> None:
+    X = rows(400)
+    fixed = gc.who_benefits(GAP_MODEL, X, {"income": +2.0}, by="foreign", space=space_of(X))
+    margin = X @ GAP_MODEL[0] + GAP_MODEL[1]
+    after = X.copy()
+    after[:, 0] = np.minimum(X[:, 0] + 2.0, X[:, 0].max())
+    flips = (margin <= 0) & (after @ GAP_MODEL[0] + GAP_MODEL[1] > 0)
+    assert fixed.rows.tolist() == np.flatnonzero(flips).tolist()
+    assert not len(fixed.harmed)
+    assert sum(b.flipped for b in fixed.by_group.values()) == fixed.overall.flipped == flips.sum()
+    assert fixed.overall.average_cost <= 2.0 / (np.ptp(X[:, 0]) / 10) + 1e-9
+    scaled = gc.who_benefits(GAP_MODEL, X, {"income": +2.0}, mode="scaled", by="foreign", space=space_of(X))
+    assert set(fixed.rows) <= set(scaled.rows)
+    assert scaled.by_group["foreign = 0"].average_cost < scaled.by_group["foreign = 1"].average_cost
+    assert "foreign = 1" in scaled.summary()
+    best = fixed.subgroups()
+    assert best[0].score > best[0].rest
+
+
+def test_an_action_may_harm_those_who_had_the_favourable_outcome() -> None:
+    X = rows(200)
+    found = gc.who_benefits(MODEL, X, {"income": -3.0}, space=space_of(X))
+    assert found.overall.flipped == 0
+    assert np.isnan(found.overall.average_cost)
+    assert found.overall.harmed == len(found.harmed) > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"action": {}}, "action must map features"),
+        ({"action": {"foreign": 1.0}, "by": "foreign"}, "immutable"),
+        ({"action": {"wage": 1.0}}, "wage"),
+        ({"action": {"income": "more"}}, "rules"),
+        ({"action": {"income": 1.0}, "mode": "half"}, "mode must be one of"),
+        ({"action": {"income": 1.0}, "by": "sex"}, "by names unknown column"),
+    ],
+)
+def test_who_benefits_given_rubbish_says_so(given: dict[str, Any], message: str) -> None:
+    X = rows(50)
+    with pytest.raises(InvalidParameterError, match=message):
+        gc.who_benefits(MODEL, X, space=space_of(X), **given)
+
+
 # -- files -----------------------------------------------------------------------------------------------------------
 
 

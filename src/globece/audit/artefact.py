@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from globece.audit.pool import Pool
+from globece.audit.pool import Pool, within
 from globece.bounds import lower_bound
 from globece.bundle import bundle
 from globece.costs import CostModel
@@ -21,13 +21,14 @@ DRAWS = 5  # random weights
 FACTOR = 2.0  # by which a feature's weight may be off, either way
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The headline comparison under other conditions: group means of the score, the gap between them, and p."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """Other conditions under which the groups are compared again, and what each affected input then pays."""
 
-    scores: Mapping[str, float]
-    gap: float
-    p: float
+    name: str
+    cost: FloatArray
+    remark: str
+    exact: bool = True  # whether a difference would prove anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +57,58 @@ class Check:
     remark: str
 
 
-Judge = Callable[[FloatArray], Outcome]  # of each affected input's minimum cost
+def checked(
+    versions: Sequence[Version], gaps: FloatArray, p: FloatArray, scores: Sequence[Mapping[str, float]], level: float
+) -> list[Check]:
+    """Say of each version whether it leads to the same verdict as the first, which is the audit's own.
+
+    Parameters
+    ----------
+    versions
+        The audit's own conditions, then the others; those of one name are several draws of one check.
+    gaps, p
+        The headline gap of each, and its p.
+    scores
+        Score of each group under each.
+    level
+        Of the test.
+    """
+    same = [_same(gaps[0], p[0], gaps[i], p[i], level) for i in range(len(versions))]
+    found = []
+    for name in dict.fromkeys(v.name for v in versions[1:]):
+        mine = [i for i, v in enumerate(versions) if v.name == name]
+        middle = mine[int(np.argsort(gaps[mine], kind="stable")[len(mine) // 2])]
+        survives: bool | None = all(same[i] for i in mine)
+        remark = versions[middle].remark
+        if len(mine) > 1:
+            remark = f"{sum(same[i] for i in mine)} of {len(mine)} draws agree, {remark}"
+        if not survives and not versions[middle].exact:
+            # a loose bound proves nothing where it differs: it may be looser for one group than for another
+            survives, remark = None, f"{remark}, too loose to tell"
+        found.append(Check(name, scores[middle], float(gaps[middle]), float(p[middle]), survives, remark))
+    return found
 
 
-def same_verdict(first: Outcome, then: Outcome, level: float) -> bool:
+def _same(gap: float, p: float, then_gap: float, then_p: float, level: float) -> bool:
     """Whether both find the same gap, or both find none."""
-    if first.p >= level:
-        return then.p >= level
-    return bool(then.p < level and np.sign(then.gap) == np.sign(first.gap))
+    if p >= level:
+        return bool(then_p >= level)
+    return bool(then_p < level and np.sign(then_gap) == np.sign(gap))
 
 
-def more_candidates(first: Outcome, then: Outcome, n: tuple[int, int], level: float) -> Check:
-    """Say what twice the candidates did."""
-    remark = f"{n[1]} candidate directions instead of {n[0]}, and twice as many chosen"
-    return Check("more candidates", then.scores, then.gap, then.p, same_verdict(first, then, level), remark)
-
-
-def cost_models(
-    problem: Problem, pool: Pool, rows: FloatArray, judge_pool: Callable[[Pool], Outcome], first: Outcome, level: float
-) -> Iterator[Check]:
+def other_costs(
+    problem: Problem, pool: Pool, rows: FloatArray, judge: Callable[[Pool], FloatArray]
+) -> Iterator[Version]:
     """Price the same directions otherwise: by deciles or bins, and with weights that are off.
 
     Parameters
     ----------
     problem, pool
-        The affected inputs, and the candidates.
+        The affected inputs, and the candidates, followed up to :data:`FACTOR` times the budget.
     rows
         All rows, encoded, for their deciles.
-    judge_pool
-        Lets the groups choose from a pool, and compares them.
-    first
-        What was found with the costs as they are.
-    level
-        Of the test.
+    judge
+        Lets the groups choose from a pool; what each input then pays.
     """
     cost, space = problem.cost, problem.space
     weights = dict(zip(space.names, cost.weights.tolist(), strict=True))
@@ -97,42 +117,29 @@ def cost_models(
             name, other = "equal-width bins", CostModel.bins(space, weights=weights, norm=cost.norm)
         else:
             name, other = "deciles", CostModel.deciles(space, space.decode(rows), weights=weights, norm=cost.norm)
-        then = judge_pool(repriced(problem, pool, other))
-        remark = f"a change priced by {name} instead of {cost.kind}"
-        yield Check(name, then.scores, then.gap, then.p, same_verdict(first, then, level), remark)
-    found = []
+        exact = problem.model.exact  # then rays are cheap, and are followed again as far as these prices let them
+        again = scale(replace(problem, cost=other), pool.directions) if exact else _repriced(problem, pool, other)
+        yield Version(name, judge(replace(pool, scaled=again)), f"a change priced by {name} instead of {cost.kind}")
     rng = np.random.default_rng(0)
     for _ in range(DRAWS):
+        # nobody who could pay these prices needs more than FACTOR times the budget at the old ones
         factor = FACTOR ** rng.uniform(-1.0, 1.0, len(space.features))
-        found.append(judge_pool(repriced(problem, pool, replace(cost, weights=cost.weights * factor))))
-    same = [same_verdict(first, then, level) for then in found]
-    middle = found[int(np.argsort([o.gap for o in found])[DRAWS // 2])]
-    remark = f"{sum(same)} of {DRAWS} draws agree, each feature's weight off by up to a factor of {FACTOR:g}"
-    yield Check("other weights", middle.scores, middle.gap, middle.p, all(same), remark)
+        again = _repriced(problem, pool, replace(cost, weights=cost.weights * factor))
+        remark = f"each feature's weight off by up to a factor of {FACTOR:g}"
+        yield Version("other weights", judge(replace(pool, scaled=again)), remark)
 
 
-def bounds(problem: Problem, judge: Judge, first: Outcome, level: float) -> Check:
-    """Compare what recourse costs each input at least, whatever the directions."""
+def least(problem: Problem) -> Version | Check:
+    """What recourse costs each input at least, whatever the directions; a check that says so where that is unknown."""
     try:
         found = lower_bound(problem)
     except GlobeCEError as error:
         return Check("lower bound", {}, np.nan, np.nan, None, str(error))
-    beyond = found.cost > problem.budget
-    then = judge(np.where(beyond, np.inf, found.cost))
-    agrees = same_verdict(first, then, level)
-    if found.exact:
-        return Check("lower bound", then.scores, then.gap, then.p, agrees, "the exact minimum over any change at all")
-    # a loose bound proves nothing where it differs: it may be looser for one group than for another
-    verdict = True if agrees else None
-    remark = "a bound over any change at all" + ("" if agrees else ", too loose to tell")
-    return Check("lower bound", then.scores, then.gap, then.p, verdict, remark)
+    cost = np.where(found.cost > problem.budget, np.inf, found.cost)
+    remark = "the exact minimum over any change at all" if found.exact else "a bound over any change at all"
+    return Version("lower bound", cost, remark, found.exact)
 
 
-def repriced(problem: Problem, pool: Pool, cost: CostModel) -> Pool:
-    """The same candidates at other prices; only an exact model is followed again, as its rays are cheap."""
-    asked = replace(problem, cost=cost)
-    if problem.model.exact:
-        return replace(pool, scaled=scale(asked, pool.directions))
-    paid = costs_at(cost, problem.inputs, bundle(problem.space, pool.directions), pool.scaled.scalar)
-    beyond = paid > problem.budget
-    return replace(pool, scaled=Scaled(np.where(beyond, np.inf, pool.scaled.scalar), np.where(beyond, np.inf, paid)))
+def _repriced(problem: Problem, pool: Pool, cost: CostModel) -> Scaled:
+    paid = costs_at(cost, problem.inputs, bundle(problem.space, pool.directions), pool.far.scalar)
+    return within(Scaled(pool.far.scalar, paid), problem.budget)

@@ -167,6 +167,35 @@ def compare(
     return Compared(intervals, comparisons, spreads)
 
 
+def compare_scores(
+    costs: FloatArray, sample: st.Sample, reference: int | None, settings: AuditSettings, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Gaps in score and their corrected p under several versions of the costs: ``(versions, comparisons)`` each.
+
+    Parameters
+    ----------
+    costs
+        A version a row, in the sample's order.
+    sample
+        Who is in which group; its own costs do not matter.
+    reference, settings, seed
+        As for :func:`compare`.
+    """
+    rng, pairs = np.random.default_rng([seed, 3]), pairs_of(sample.n_groups, reference)
+    columns = st.charges(costs, sample.budget)
+    seen = np.zeros((sample.n_levels, sample.n_groups, 1, columns.shape[1]))
+    np.add.at(seen[:, :, 0], (sample.level, sample.label), columns)
+    null = st.relabelled(sample, settings.permutations, rng, columns)
+    gaps, adjusted = np.empty((2, len(costs), len(pairs)))
+    for i in range(len(costs)):
+        found = [st.contrast(*_sides(st.of_charges(seen, i), pair), "score") for pair in pairs]
+        drawn = [st.contrast(*_sides(st.of_charges(null, i), pair), "score").t for pair in pairs]
+        gaps[i] = [float(f.gap[0]) for f in found]
+        p = [st.p_value(float(f.t[0]), t) for f, t in zip(found, drawn, strict=True)]
+        adjusted[i] = st.holm(np.array(p))
+    return gaps, adjusted
+
+
 def pairs_of(n: int, reference: int | None) -> list[tuple[int, int | None]]:
     """Who is compared with whom, by position; ``None`` is everybody else."""
     if n < 2:

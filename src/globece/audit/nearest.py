@@ -28,21 +28,19 @@ class NearestInOnesShoes:
 
     def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
         """What each row would become; NaN where none of the rows tried is favourable for it."""
-        rows = np.unique(settled(favourable_rows(problem, "an audit"), ROWS), axis=0)
-        fixed = [f.columns for f in problem.space.features if not f.can_move]
+        rows = settled(favourable_rows(problem, "an audit"), ROWS)
         here, there = in_cost_units(problem, Z), in_cost_units(problem, rows)
+        _, first = np.unique(there, axis=0, return_index=True)  # rows that differ in what cannot move are one
+        rows, there = rows[first], there[first]
         fill = mean_row(there)  # a missing value is taken for an average one
         here, there = np.where(np.isnan(here), fill, here), np.where(np.isnan(there), fill, there)
         distance = cdist(here, there, "cityblock" if problem.cost.norm == "l1" else "euclidean")
-        nearest = np.argsort(distance, axis=1, kind="stable")
-        out = np.full(Z.shape, np.nan)
-        for i, x in enumerate(Z):
-            shoes = rows[nearest[i]]
-            for columns in fixed:
-                shoes[:, columns] = x[columns]
-            _, first = np.unique(shoes, axis=0, return_index=True)  # rows that differ in what cannot move are one
-            shoes = shoes[np.sort(first)[: self.tries]]
-            good = np.flatnonzero(problem.model.favourable(shoes))
-            if good.size:
-                out[i] = shoes[good[0]]
-        return out
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.tries]
+        shoes = rows[nearest]  # (inputs, tries, width)
+        for f in problem.space.features:
+            if not f.can_move:
+                shoes[:, :, f.columns] = Z[:, None, f.columns]
+        good = problem.model.favourable(shoes.reshape(-1, Z.shape[1])).reshape(nearest.shape)
+        found = np.asarray(shoes[np.arange(len(Z)), good.argmax(axis=1)])
+        found[~np.asarray(good.any(axis=1))] = np.nan
+        return found

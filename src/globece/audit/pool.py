@@ -20,6 +20,7 @@ from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import own
 from globece.progress import Monitor
+from globece.rays import BUDGET_SLACK
 from globece.search import Settings, find_directions, greedy
 from globece.space import FloatArray, IntArray
 
@@ -62,6 +63,8 @@ class Pool:
         Each once, ``(m, width)``.
     scaled
         Minimum scalars and costs, ``(m, n)``.
+    far
+        The same within a larger budget, for other prices.
     from_half
         Which half's inputs, if any, a candidate was climbed on: ``(2, m)``.
     half
@@ -72,6 +75,7 @@ class Pool:
 
     directions: FloatArray
     scaled: Scaled
+    far: Scaled
     from_half: IntArray
     half: IntArray
     seen: int
@@ -102,7 +106,7 @@ def halves(Z: FloatArray, cells: IntArray, salt: int) -> IntArray:
     return half
 
 
-def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search: Search) -> Pool:
+def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search: Search, reach: float = 1.0) -> Pool:
     """Climb candidates for everybody and for some groups in each half, and follow all of them on all inputs.
 
     Parameters
@@ -115,6 +119,8 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
         Half of each input.
     search
         How to look for candidates.
+    reach
+        Follow rays up to so many times the budget.
     """
     everybody = np.arange(len(problem.inputs))
     found: list[FloatArray] = []
@@ -139,7 +145,14 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
     from_half[origin, which.ravel()] = 1
     if len(np.unique(half)) == 1:
         from_half[:] = 1
-    return Pool(directions, scale(problem, directions), from_half, half, seen)
+    far = scale(replace(problem, budget=reach * problem.budget), directions)
+    return Pool(directions, within(far, problem.budget), far, from_half, half, seen)
+
+
+def within(scaled: Scaled, budget: float) -> Scaled:
+    """The same with what costs more than the budget taken for no recourse."""
+    beyond = scaled.cost > budget * (1 + BUDGET_SLACK)
+    return Scaled(np.where(beyond, np.inf, scaled.scalar), np.where(beyond, np.inf, scaled.cost))
 
 
 def _more(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
@@ -152,7 +165,9 @@ def _more(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list[
     left = np.isinf(scale(part, climbed).cost).all(axis=0)
     if left.any() and part.favourable_rows is not None and len(part.favourable_rows):
         rest = replace(part, inputs=part.inputs[left])
-        found.append(FromLocal(NearestInOnesShoes(), rows=2 * NEAREST).propose(rest, NEAREST, rng))
+        ways = FromLocal(NearestInOnesShoes(), rows=NEAREST).propose(rest, NEAREST, rng)
+        if len(ways):
+            found.append(ways[greedy(scale(rest, ways).cost, part.budget, len(climbed) + 1)])
     return [directions for directions in found if len(directions)]
 
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from globece.audit import artefact
 from globece.audit import statistics as st
-from globece.audit.artefact import Check, Outcome
+from globece.audit.artefact import Check, Version
 from globece.audit.exchange import EVERYBODY, Choice, choose, exchanged, judged
 from globece.audit.groups import Groups
-from globece.audit.measures import Compared, Comparison, compare, measured, pairs_of, rejections
+from globece.audit.measures import Compared, Comparison, compare, compare_scores, measured, pairs_of, rejections
 from globece.audit.pool import FEWEST, Pool, Search, gather, halves
 from globece.audit.result import Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.verdict import conclude, headline
 from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled
+from globece.directions.scaling import Scaled, score
 from globece.explanation import Explanation, Provenance
 from globece.search import verified
 from globece.space import BoolArray, FloatArray, IntArray
@@ -70,7 +70,7 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
     affected = replace(q.problem, inputs=q.problem.inputs[q.rows], favourable_rows=q.problem.inputs[q.favourable])
     sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
     large = [name for name in q.groups.names if sizes[name] >= settings.smallest]
-    half, pool, choice, final = _directions(q, affected, large, search)
+    half, pool, choice, final = _directions(q, affected, large, search, settings)
     cost = judged(pool, (choice.shared(0), choice.shared(1)), np.arange(len(q.rows)))
     compared = _compared(q, large, cost, half, settings, search.seed)
     notes = [*provenance.notes, *_notes(q, large, half, settings)]
@@ -110,7 +110,7 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
 
 
 def _directions(
-    q: Question, affected: Problem, large: list[str], search: Search
+    q: Question, affected: Problem, large: list[str], search: Search, settings: AuditSettings
 ) -> tuple[IntArray, Pool, Choice, dict[str, IntArray]]:
     """Halves, candidates, choices on halves and on all; counterfactuals of all that is in use are predicted again."""
     n = len(q.rows)
@@ -118,12 +118,12 @@ def _directions(
     if not n:
         width = affected.space.width
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
-        pool = Pool(np.empty((0, width)), empty, np.empty((2, 0), dtype=np.int64), none, 0)
+        pool = Pool(np.empty((0, width)), empty, empty, np.empty((2, 0), dtype=np.int64), none, 0)
         return none, pool, Choice((), (none, none)), {EVERYBODY: none}
     cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
     half = halves(affected.inputs, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
     members = q.members(large)
-    pool = gather(affected, members, half, search)
+    pool = gather(affected, members, half, search, artefact.FACTOR if settings.checks else 1.0)
     choice = choose(pool, members, search.n, affected.budget)
     sets = {EVERYBODY: np.arange(n), **dict(zip(large, members, strict=True))}
     final = {name: pool.best(m, None, search.n, affected.budget) for name, m in sets.items()}
@@ -138,9 +138,7 @@ def _directions(
 def _compared(
     q: Question, large: list[str], cost: FloatArray, half: IntArray, settings: AuditSettings, seed: int
 ) -> Compared:
-    place = {q.groups.place(name): i for i, name in enumerate(large)}
-    label = np.array([place.get(g, -1) for g in q.groups.labels[q.rows].tolist()], dtype=np.int64)
-    sample = st.Sample.of(cost, label, q.levels()[q.rows], half, q.problem.budget, len(large))
+    sample = st.Sample.of(cost, _labels(q, large)[q.rows], q.levels()[q.rows], half, q.problem.budget, len(large))
     if not large:
         return Compared({m: () for m in st.MEASURES}, (), {})
     return compare(sample, large, _reference(q, large), settings, seed)
@@ -156,10 +154,8 @@ def _with_rejections(
     """The same comparisons, with the gap in rejection rates beside those in recourse."""
     if not comparisons:
         return ()
-    place = {q.groups.place(name): i for i, name in enumerate(large)}
-    label = np.array([place.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
     pairs = pairs_of(len(large), _reference(q, large))
-    gaps = rejections(~q.favourable, label, q.levels(), pairs, settings.level)
+    gaps = rejections(~q.favourable, _labels(q, large), q.levels(), pairs, settings.level)
     return tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in zip(comparisons, gaps, strict=True))
 
 
@@ -197,36 +193,49 @@ def _checks(
     """The headline comparison again, under other conditions."""
     main = headline(comparisons)
     assert main is not None
-    where = comparisons.index(main)
-    members, few = q.members(large), replace(settings, resamples=20)
-    label = q.groups.labels[q.rows]
+    members = q.members(large)
 
-    def outcome(costs: FloatArray) -> Outcome:
-        found = _compared(q, large, costs, pool.half, few, search.seed).comparisons[where].gaps["score"]
-        scores = {n: measured(len(m), costs[m], affected.budget).score for n, m in zip(large, members, strict=True)}
-        return Outcome(scores, found.value, found.p_adjusted)
-
-    def of_pool(other: Pool, n: int = search.n) -> Outcome:
+    def judge(other: Pool, n: int = search.n) -> FloatArray:
         choice = choose(other, members, n, affected.budget)
-        return outcome(judged(other, (choice.shared(0), choice.shared(1)), np.arange(len(label))))
+        return judged(other, (choice.shared(0), choice.shared(1)), np.arange(len(q.rows)))
 
-    first = Outcome({}, main.gaps["score"].value, main.gaps["score"].p_adjusted)
-    again = gather(affected, members, pool.half, replace(search, seed=search.seed + 1))
-    both = _merged(pool, again)
-    sizes = (len(pool.directions), len(both.directions))
-    found = [artefact.more_candidates(first, of_pool(both, 2 * search.n), sizes, settings.level)]
-    found += artefact.cost_models(affected, pool, q.problem.inputs, of_pool, first, settings.level)
-    found.append(artefact.bounds(affected, outcome, first, settings.level))
-    return found
+    both = _merged(pool, gather(affected, (), pool.half, replace(search, seed=search.seed + 1)))
+    more = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}, twice as many chosen"
+    versions = [
+        Version("as it is", cost, ""),
+        Version("more candidates", judge(both, 2 * search.n), more),
+        *artefact.other_costs(affected, pool, q.problem.inputs, judge),
+    ]
+    least = artefact.least(affected)
+    unknown = [least] if isinstance(least, Check) else []
+    versions += [least] if isinstance(least, Version) else []
+    label, level = _labels(q, large)[q.rows], q.levels()[q.rows]
+    costs = np.array([v.cost for v in versions])
+    kept = np.flatnonzero(label >= 0)
+    order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]  # whatever the order of rows
+    sample = st.Sample(cost[order], label[order], level[order], pool.half[order], affected.budget, len(large))
+    gaps, p = compare_scores(costs[:, order], sample, _reference(q, large), settings, search.seed)
+    scores = [
+        {name: score(v.cost[m], affected.budget) for name, m in zip(large, members, strict=True)} for v in versions
+    ]
+    where = comparisons.index(main)
+    return [*artefact.checked(versions, gaps[:, where], p[:, where], scores, settings.level), *unknown]
+
+
+def _labels(q: Question, large: list[str]) -> IntArray:
+    """Group of each row among those large enough; -1 for others."""
+    place = {q.groups.place(name): i for i, name in enumerate(large)}
+    return np.array([place.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
 
 
 def _merged(one: Pool, other: Pool) -> Pool:
-    scaled = Scaled(
-        np.vstack([one.scaled.scalar, other.scaled.scalar]), np.vstack([one.scaled.cost, other.scaled.cost])
-    )
+    def stacked(a: Scaled, b: Scaled) -> Scaled:
+        return Scaled(np.vstack([a.scalar, b.scalar]), np.vstack([a.cost, b.cost]))
+
     return Pool(
         np.vstack([one.directions, other.directions]),
-        scaled,
+        stacked(one.scaled, other.scaled),
+        stacked(one.far, other.far),
         np.hstack([one.from_half, other.from_half]),
         one.half,
         one.seen + other.seen,

@@ -127,10 +127,13 @@ def contrast(one: FloatArray, other: FloatArray, measure: Measure) -> Contrast:
     return Contrast(gap, error, t)
 
 
-def relabelled(sample: Sample, times: int, rng: np.random.Generator) -> FloatArray:
-    """Sums by level and group after random relabellings within halves and levels: ``(levels, groups, times, 6)``."""
-    out = np.zeros((sample.n_levels, sample.n_groups, times, 6))
-    columns = sample.columns()
+def relabelled(sample: Sample, times: int, rng: np.random.Generator, columns: FloatArray | None = None) -> FloatArray:
+    """Sums of columns by level and group after random relabellings within halves and levels.
+
+    Returns ``(levels, groups, times, columns)``; the columns are those of the sample by default.
+    """
+    columns = sample.columns() if columns is None else columns
+    out = np.zeros((sample.n_levels, sample.n_groups, times, columns.shape[1]))
     for level, half in np.unique(np.column_stack([sample.level, sample.half]), axis=0):
         block = np.flatnonzero((sample.level == level) & (sample.half == half))
         label, part = sample.label[block].astype(np.int16), columns[block]
@@ -140,6 +143,19 @@ def relabelled(sample: Sample, times: int, rng: np.random.Generator) -> FloatArr
             drawn = rng.permuted(np.broadcast_to(label, (stop - start, len(block))), axis=1)
             for g in np.unique(label):
                 out[level, g, start:stop] += (drawn == g).astype(np.float64) @ part
+    return out
+
+
+def charges(costs: FloatArray, budget: float) -> FloatArray:
+    """Columns for many scores at once: 1, then charge and charge squared for each row of costs. ``(n, 1 + 2 k)``."""
+    charge = np.minimum(costs, budget)
+    return np.vstack([np.ones((1, costs.shape[1])), *np.stack([charge, charge**2], axis=1)]).T
+
+
+def of_charges(sums: FloatArray, which: int) -> FloatArray:
+    """Sums of :func:`charges` as those of a sample, for one of the rows of costs; only its score can be told."""
+    out = np.zeros((*sums.shape[:-1], 6))
+    out[..., 0], out[..., 4], out[..., 5] = sums[..., 0], sums[..., 1 + 2 * which], sums[..., 2 + 2 * which]
     return out
 
 

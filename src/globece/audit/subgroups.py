@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.audit import statistics as st
+from globece.audit.pool import halves
 from globece.errors import InvalidParameterError, check_count
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -67,24 +68,50 @@ def worst_subgroups(
     seed: int,
 ) -> tuple[Subgroup, ...]:
     """Propose subgroups on one half and judge them on the other; the worst confirmed ones first."""
-    deepest, wanted, least = (
-        check_count("conditions", conditions),
-        check_count("top", top),
-        check_count("smallest", smallest),
-    )
-    if deepest > 3:
-        raise InvalidParameterError(f"conditions must be at most 3, or nobody can read them; got {conditions!r}")
-    charge = np.minimum(cost, budget)
+    return _extreme(space, Z, np.minimum(cost, budget), half, _Wish(conditions, top, smallest, permutations), seed)
+
+
+def best_subgroups(
+    space: FeatureSpace, Z: FloatArray, flips: BoolArray, conditions: int, top: int, smallest: int
+) -> tuple[Subgroup, ...]:
+    """The subgroups of which most flip; their ``score`` is the share that does."""
+    half = halves(Z, np.zeros(len(Z), dtype=np.int64), 0)
+    return _extreme(space, Z, flips.astype(np.float64), half, _Wish(conditions, top, smallest, 999), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What to look for."""
+
+    conditions: int
+    top: int
+    smallest: int
+    permutations: int
+
+    def __post_init__(self) -> None:
+        for name in ("conditions", "top", "smallest"):
+            check_count(name, getattr(self, name))
+        if self.conditions > 3:
+            raise InvalidParameterError(
+                f"conditions must be at most 3, or nobody can read them; got {self.conditions!r}"
+            )
+
+
+def _extreme(
+    space: FeatureSpace, Z: FloatArray, charge: FloatArray, half: IntArray, wish: _Wish, seed: int
+) -> tuple[Subgroup, ...]:
+    if not len(Z) or not half.any():
+        return ()
     order = np.lexsort((*Z.T[::-1], charge, half))  # whatever the order of rows
     Z, charge, half = Z[order], charge[order], half[order]
     names, masks = _conditions(space, Z)
     looking, judging = half == 0, half == 1
-    proposed = _search(names, masks, charge, looking, judging, deepest, wanted, least)
+    proposed = _search(names, masks, charge, looking, judging, wish)
     found = []
     rng = np.random.default_rng([seed, 2])
     for picked in proposed:
         member = _members(masks, picked)[judging]
-        found.append((picked, member, *_confirm(charge[judging], member, permutations, rng)))
+        found.append((picked, member, *_confirm(charge[judging], member, wish.permutations, rng)))
     adjusted = st.holm(np.array([p for *_, p in found]))
     made = [
         Subgroup(
@@ -123,9 +150,7 @@ def _search(
     charge: FloatArray,
     looking: BoolArray,
     judging: BoolArray,
-    deepest: int,
-    wanted: int,
-    least: int,
+    wish: _Wish,
 ) -> list[tuple[int, ...]]:
     """The subgroups that look worst on one half: conditions are added to the best so far, one at a time."""
     here = masks[:, looking].astype(np.float64)
@@ -135,7 +160,7 @@ def _search(
     there = masks[:, judging].astype(np.float64)
     beam: list[tuple[int, ...]] = [()]
     seen: dict[tuple[int, ...], float] = {}
-    for _ in range(deepest):
+    for _ in range(wish.conditions):
         level: dict[tuple[int, ...], float] = {}
         for picked in beam:
             rows = [i for i in range(len(names)) if all(names[i][0] != names[j][0] for j in picked)]
@@ -144,7 +169,7 @@ def _search(
             so_far = here[list(picked)].all(axis=0) if picked else np.ones(here.shape[1], dtype=bool)
             far = there[list(picked)].all(axis=0) if picked else np.ones(there.shape[1], dtype=bool)
             count, total = here[rows] @ so_far, here[rows] @ (so_far * centred)
-            enough = (2 * count >= least) & (2 * (there[rows] @ far) >= least) & (count < here.shape[1])
+            enough = (2 * count >= wish.smallest) & (2 * (there[rows] @ far) >= wish.smallest) & (count < here.shape[1])
             for i, n, t, ok in zip(rows, count, total, enough, strict=True):
                 if ok:
                     level[tuple(sorted((*picked, i)))] = float(t / np.sqrt(n) / spread)
@@ -157,7 +182,7 @@ def _search(
         if seen[picked] > 0 and not any((mine & m).sum() > ALIKE * (mine | m).sum() for m in members):
             chosen.append(picked)
             members.append(mine)
-        if len(chosen) == wanted:
+        if len(chosen) == wish.top:
             break
     return chosen
 
