@@ -1,4 +1,4 @@
-"""The command line: ``globece demo``, ``globece explain``; one module per subcommand."""
+"""The command line: ``globece demo``, ``globece explain``, ``globece audit``; one module per subcommand."""
 
 from globece.cli.main import main
 

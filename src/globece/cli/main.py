@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from globece.cli.ares import ares
+from globece.cli.audit import audit
 from globece.cli.demo import demo
 from globece.cli.explain import explain
 from globece.errors import GlobeCEError, InvalidParameterError
@@ -21,6 +22,7 @@ HELP = """Explain a whole model by a few directions along which everybody it tur
 Try it:
   globece demo --out demo-output
   globece explain loans.csv --model logistic --outcome approved --immutable sex,age
+  globece audit loans.csv --model logistic --outcome approved --by sex
 """
 
 
@@ -70,5 +72,6 @@ def main() -> None:
 
 
 main.add_command(ares)
+main.add_command(audit)
 main.add_command(demo)
 main.add_command(explain)

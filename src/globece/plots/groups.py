@@ -1,0 +1,351 @@
+"""Figures of an audit: profiles with bands, minimum costs and mean translations by group, the exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from globece.audit import Audit
+from globece.audit.exchange import EVERYBODY, Exchange
+from globece.errors import check_choice, check_count
+from globece.plots.charts import LEGEND, _cost_axis, _round_width
+from globece.plots.style import (
+    FAINT,
+    INK,
+    MUTED,
+    colour,
+    inches,
+    plain,
+    prepare,
+    set_label,
+    set_title,
+    wrap,
+    write,
+    write_note,
+)
+from globece.space import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NOTHING = "No group is large enough to be drawn."
+DRAWS = 200
+LONG = 40  # letters of a group's name, in a legend
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A group's coverage-cost profile, with a band that holds most resampled ones.
+
+    Attributes
+    ----------
+    limit
+        Limits on cost, the same for all groups.
+    coverage, low, high
+        Coverage at each, and the ends of the band.
+    n
+        Affected inputs.
+    """
+
+    limit: FloatArray
+    coverage: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n: int
+
+
+@dataclass(eq=False)
+class GroupProfilesDisplay:
+    """Coverage-cost profiles of groups over each other: who reaches how many at which cost.
+
+    Attributes
+    ----------
+    bands
+        A profile for each group that was judged.
+    budget, level
+        The most that recourse may cost; the bands hold 1 - level.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    bands: Mapping[str, Band]
+    budget: float
+    level: float
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_audit(cls, au: Audit) -> Self:
+        """Take the profiles out of an audit."""
+        bands, budget = {}, au.explanation.budget
+        paid = au.cost[np.isfinite(au.cost)]
+        limit = np.linspace(0.0, float(paid.max(initial=0.0)) if paid.size else budget, 241)
+        rng = np.random.default_rng(au.seed)
+        for name in _judged(au):
+            cost = np.sort(au.costs_of(name))
+            n = len(cost)
+            drawn = np.sort(cost[rng.integers(n, size=(DRAWS, n))], axis=1)
+            shares = np.array([np.searchsorted(row, limit, side="right") for row in drawn]) / n
+            low, high = np.quantile(shares, [au.settings.level / 2, 1 - au.settings.level / 2], axis=0)
+            bands[name] = Band(limit, np.searchsorted(cost, limit, side="right") / n, low, high, n)
+        return cls(bands, budget, au.settings.level)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the profiles.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure by default.
+        """
+        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "GroupProfilesDisplay.plot")
+        if not self.bands:
+            write_note(ax, NOTHING)
+            return self
+        last = float(next(iter(self.bands.values())).limit[-1])
+        end = _cost_axis(ax, last, self.budget)
+        for i, (name, band) in enumerate(self.bands.items()):
+            across, up = np.append(band.limit, end), np.append(band.coverage, band.coverage[-1])
+            low, high = np.append(band.low, band.low[-1]), np.append(band.high, band.high[-1])
+            ax.fill_between(across, low, high, color=colour(i), alpha=0.18, linewidth=0, step="post")
+            label = f"{plain(_short(name, LONG))} ({band.n:,})"
+            ax.plot(across, up, color=colour(i), linewidth=2.0, label=label, drawstyle="steps-post")
+        ax.set_ylim(0.0, 1.06)
+        ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
+        ax.grid(axis="y", color=FAINT, linewidth=0.8)
+        set_label(ax, "coverage of the affected inputs", axis="y")
+        set_label(ax, "limit on cost: the most that anybody pays")
+        set_title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
+        ax.legend(loc="lower right", title="group (affected)", alignment="left", **LEGEND)
+        return self
+
+
+@dataclass(eq=False)
+class GroupCostsDisplay:
+    """What recourse costs at least, as a histogram for each group, and how many have none.
+
+    Attributes
+    ----------
+    costs
+        Minimum costs of each group's affected inputs.
+    scores
+        Score of each, with its interval.
+    budget
+        The most that recourse may cost.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    costs: Mapping[str, FloatArray]
+    scores: Mapping[str, tuple[float, float, float]]
+    budget: float
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_audit(cls, au: Audit) -> Self:
+        """Take the minimum costs out of an audit."""
+        names = _judged(au)
+        scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
+        return cls({name: au.costs_of(name) for name in names}, scores, au.explanation.budget)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw one histogram above the other, as shares of each group, on one axis of costs.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure by default.
+        """
+        rows = max(len(self.costs), 1)
+        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 1.2 + 1.15 * rows), "GroupCostsDisplay.plot")
+        if not self.costs:
+            write_note(ax, NOTHING)
+            return self
+        paid = np.concatenate([c[np.isfinite(c)] for c in self.costs.values()])
+        last = float(paid.max()) if paid.size else self.budget
+        width = _round_width(last / 24)
+        edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
+        end = _cost_axis(ax, max(last, float(edges[-1])), self.budget)
+        shares = {name: np.histogram(c[np.isfinite(c)], edges)[0] / len(c) for name, c in self.costs.items()}
+        none = {name: float(np.isinf(c).mean()) for name, c in self.costs.items()}
+        tallest = max(max(float(s.max()) for s in shares.values()), *none.values(), 1e-9)
+        place, room = end * 1.1, end * 0.08
+        ax.set_xlim(0, end * 1.2)
+        for i, (name, share) in enumerate(shares.items()):
+            base = float(rows - 1 - i)
+            ax.bar(edges[:-1] + width / 2, 0.72 * share / tallest, width * 0.9, base, color=colour(i), linewidth=0)
+            hatch: dict[str, Any] = {"facecolor": "white", "edgecolor": colour(i), "hatch": "/////", "linewidth": 1.2}
+            ax.bar([place], [0.72 * none[name] / tallest], room, base, **hatch)
+            write(ax, place, base + 0.72 * none[name] / tallest + 0.02, f"{none[name]:.1%}", size=8.5, ha="center")
+            score, low, high = self.scores[name]
+            ax.plot([low, high], [base - 0.06] * 2, color=INK, linewidth=1.2)
+            ax.plot([score], [base - 0.06], "o", color=INK, markersize=4)
+            words = f"{_short(name, LONG)}: score {score:.2f} ({low:.2f} to {high:.2f})"
+            write(ax, end * 0.99, base + 0.78, words, size=8.5, ha="right", va="center")
+            ax.axhline(base, color=FAINT, linewidth=0.8, zorder=0)
+        ax.set_ylim(-0.14, rows - 0.02)
+        ax.set_yticks([])
+        style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 9, "color": INK, "linespacing": 1.0}
+        ax.text(place, -0.025, "no\nrecourse", transform=ax.get_xaxis_transform(), **style)
+        set_label(ax, "minimum cost of recourse")
+        set_title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
+        return self
+
+
+@dataclass(eq=False)
+class GroupTranslationsDisplay:
+    """What the covered inputs of each group change on average, each group along its own directions.
+
+    Attributes
+    ----------
+    features
+        Features that some group moves, dearest first.
+    costs
+        Mean cost of the changes in each, by group.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    features: tuple[str, ...]
+    costs: Mapping[str, FloatArray]
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_audit(cls, au: Audit) -> Self:
+        """Take the mean translations out of an audit."""
+        found = {name: au.explanation_of(name).mean_translation() for name in _judged(au)}
+        if not found:
+            return cls((), {})
+        names = next(iter(found.values())).features
+        total = np.sum([t.cost for t in found.values()], axis=0)
+        order = [i for i in np.argsort(-total, kind="stable") if total[i] > 0]
+        return cls(tuple(names[i] for i in order), {name: t.cost[order] for name, t in found.items()})
+
+    def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
+        """Draw a bar for each feature and group.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure by default.
+        top
+            Most features to draw; the others are counted.
+        """
+        shown = min(check_count("top", top), len(self.features))
+        groups = len(self.costs)
+        size = (6.4, 1.5 + (0.2 + 0.16 * groups) * max(shown, 2))
+        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "GroupTranslationsDisplay.plot")
+        if not shown:
+            write_note(ax, NOTHING if not self.costs else "No feature moves.")
+            return self
+        width = inches(ax)[0]
+        names = ["\n".join(wrap(name, min(0.3 * width, 2.0), 9)) for name in self.features[:shown]]
+        y, height = np.arange(shown), 0.78 / groups
+        for i, (name, cost) in enumerate(self.costs.items()):
+            at = y + (i - (groups - 1) / 2) * height
+            ax.barh(at, cost[:shown], height * 0.92, color=colour(i), label=plain(_short(name, LONG)), linewidth=0)
+        ax.set_yticks(y, [plain(name) for name in names], fontsize=9)
+        ax.set_ylim(shown - 0.45, -0.55)
+        ax.grid(axis="x", color=FAINT, linewidth=0.8)
+        ax.tick_params(axis="y", length=0)
+        more = len(self.features) - shown
+        set_label(ax, "average cost over the covered inputs" + (f" ({more} more features move)" if more else ""))
+        set_title(ax, "What each group changes along its own directions")
+        ax.legend(loc="lower right", **LEGEND)
+        return self
+
+
+@dataclass(eq=False)
+class ExchangeDisplay:
+    """The exchange: each group's directions, and everybody's, applied to each group.
+
+    Attributes
+    ----------
+    exchange
+        The matrices.
+    ax_, figure_
+        What was drawn on, once ``plot`` was called.
+    """
+
+    exchange: Exchange
+    ax_: Axes = field(init=False, repr=False)
+    figure_: Figure = field(init=False, repr=False)
+
+    @classmethod
+    def from_audit(cls, au: Audit) -> Self:
+        """Take the exchange out of an audit."""
+        return cls(au.exchange)
+
+    def plot(self, ax: Axes | None = None, *, measure: Literal["score", "coverage", "average_cost"] = "score") -> Self:
+        """Draw a matrix with a number in each cell; darker is better.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; a new figure by default.
+        measure
+            Which of its matrices.
+        """
+        check_choice("measure", measure, ("score", "coverage", "average_cost"))
+        of, to = self.exchange.directions_of, self.exchange.applied_to
+        size = (2.4 + 0.95 * max(len(to), 2), 1.6 + 0.5 * len(of))
+        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "ExchangeDisplay.plot")
+        if not to:
+            write_note(ax, NOTHING)
+            return self
+        values = getattr(self.exchange, measure)
+        better = values if measure == "coverage" else -values
+        known = better[np.isfinite(better)]
+        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+        shade = np.where(np.isfinite(better), (better - low) / (high - low) if high > low else 0.5, np.nan)
+        ax.imshow(0.08 + 0.6 * shade, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        for i in range(len(of)):
+            for j in range(len(to)):
+                own = of[i] == to[j]
+                text = _cell(float(values[i, j]), measure)
+                dark = bool(shade[i, j] > 0.8)
+                write(
+                    ax,
+                    j,
+                    i,
+                    text,
+                    color="white" if dark else INK,
+                    ha="center",
+                    va="center",
+                    weight="bold" if own else None,
+                )
+        wide = 0.9 * inches(ax)[0] / len(to)
+        across = ["\n".join(wrap(_short(name, LONG), max(wide, 0.6), 9)) for name in to]
+        ax.set_xticks(range(len(to)), [plain(name) for name in across], fontsize=9)
+        down = ["\n".join(wrap(_short(name, LONG), 1.4, 9)) for name in of]
+        ax.set_yticks(range(len(of)), [plain(name) for name in down], fontsize=9)
+        ax.tick_params(length=0)
+        ax.spines["bottom"].set_visible(False)
+        if of[-1] == EVERYBODY:
+            ax.axhline(len(of) - 1.5, color=MUTED, linewidth=1)
+        set_label(ax, "applied to")
+        set_label(ax, "directions of", axis="y")
+        set_title(ax, f"Exchanged directions: {measure.replace('_', ' ')} on the half that did not choose")
+        return self
+
+
+def _judged(au: Audit) -> list[str]:
+    return [name for name, m in au.by_group.items() if m.judged]
+
+
+def _short(name: str, letters: int) -> str:
+    return name if len(name) <= letters else name[: letters - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _cell(value: float, measure: str) -> str:
+    if np.isnan(value):
+        return "\N{EN DASH}"
+    if measure == "coverage":
+        return f"{value:.1%}"
+    return "none" if np.isinf(value) else f"{value:.2f}"
