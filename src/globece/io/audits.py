@@ -197,7 +197,7 @@ def _read_1(document: Node) -> Audit:
         "format", "version", "verdict", "overall", "by_group", "comparisons", "spreads", "exchange", "checks",
         "settings", "seed", "groups", "control", "own", "cost", "half", "explanation",
     )  # fmt: skip
-    explanation = results._read(given["explanation"])
+    explanation = results.read_node(given["explanation"])
     n, n_rows = explanation.n_affected, explanation.n_rows
     groups = _groups_from(given["groups"], n_rows)
     measures = [node.keys("group", *_measure_keys()) for node in given["by_group"].items(len(groups), "group")]

@@ -14,13 +14,18 @@ from typing import Any
 import numpy as np
 
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
-from globece.errors import FileFormatError, InvalidDataError
-from globece.io import files, plain
+from globece.io.documents import (
+    inputs_data,
+    inputs_from,
+    parse,
+    provenance_data,
+    provenance_from,
+    read_document,
+    write_document,
+)
 from globece.io.plain import Node
-from globece.io.results import _inputs_from, _provenance_data, _provenance_from
 from globece.io.spaces import cost_data, cost_from, number, numbers, space_data, space_from
-from globece.space import Feature, FeatureSpace
-from globece.version import __version__
+from globece.space import FeatureSpace
 
 FORMAT = "globece.recourse_set"
 VERSION = 1
@@ -45,7 +50,7 @@ def to_dict(found: RecourseSet) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "provenance": _provenance_data(found.provenance),
+        "provenance": provenance_data(found.provenance),
         "ground_set": _summary_data(found.ground_set),
         "budget": number(found.budget, "budget"),
         "n_rows": int(found.n_rows),
@@ -56,7 +61,7 @@ def to_dict(found: RecourseSet) -> dict[str, Any]:
             {part: [_condition_data(c) for c in getattr(rule, part)] for part in ("outer", "inner", "then")}
             for rule in found.rules
         ],
-        "inputs": [_input_data(found, f) for f in found.space.features],
+        "inputs": inputs_data(found.space, found.inputs),
         "costs": [numbers(c, f"costs[{i}]", null=np.inf) for i, c in enumerate(found.costs)],
     }
 
@@ -71,11 +76,7 @@ def write(found: RecourseSet, path: Any = None) -> str:
     path
         Where to; ``None`` only returns the text.
     """
-    target = None if path is None else files.check_path("path", path)
-    text = plain.dump(to_dict(found))
-    if target is not None:
-        files.write_text(target, text)
-    return text
+    return write_document(to_dict(found), path)
 
 
 def _summary_data(g: GroundSetSummary) -> dict[str, Any]:
@@ -103,16 +104,6 @@ def _condition_data(c: Condition) -> dict[str, Any]:
     }
 
 
-def _input_data(found: RecourseSet, feature: Feature) -> list[Any]:
-    if not feature.is_block:
-        return numbers(found.inputs[:, feature.start], f"inputs of {feature.name!r}", null=np.nan)
-    codes = found.space.codes(found.inputs, feature)
-    if not np.array_equal(found.inputs[:, feature.columns], np.eye(feature.width)[codes]):
-        raise InvalidDataError(f"inputs of {feature.name!r} are not one-hot, and cannot be written as categories")
-    listed: list[Any] = codes.tolist()
-    return listed
-
-
 # -- back -------------------------------------------------------------------------------------------------------------
 
 
@@ -129,21 +120,7 @@ def read(source: Any) -> RecourseSet:
     FileFormatError
         If the file is not a recourse set, is of a newer version, is cut off, or does not fit together.
     """
-    if isinstance(source, str) and source.lstrip().startswith("{"):
-        return _read(plain.parse(source, "the text given"))
-    path = files.check_path("source", source)
-    return _read(plain.parse(files.read_text(path), path))
-
-
-def _read(document: Node) -> RecourseSet:
-    document.key("format").choice(FORMAT)
-    version = document.key("version").whole(low=1)
-    if version not in READERS:
-        raise FileFormatError(
-            f"{document.source} is a recourse set of version {version}, and globece {__version__} reads up to version "
-            f"{VERSION}; read it with a newer release"
-        )
-    return READERS[version](document)
+    return read_document(parse(source), FORMAT, "a recourse set", READERS)
 
 
 def _read_1(document: Node) -> RecourseSet:
@@ -167,7 +144,7 @@ def _read_1(document: Node) -> RecourseSet:
     if len(np.unique(rows)) != len(rows):
         given["rows"].fail("different positions")
     rules = tuple(_rule_from(item, space) for item in given["rules"].items())
-    inputs = _inputs_from(given["inputs"], space, len(rows))
+    inputs = inputs_from(given["inputs"], space, len(rows))
     costs = given["costs"].matrix((len(rules), len(rows)), ("rule", "affected input"), null=np.inf)
     matches = np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape)
     if (costs < 0).any():
@@ -184,7 +161,7 @@ def _read_1(document: Node) -> RecourseSet:
         n_rows=n_rows,
         matches=matches,
         costs=costs,
-        provenance=_provenance_from(given["provenance"]),
+        provenance=provenance_from(given["provenance"]),
         ground_set=_summary_from(given["ground_set"]),
     )
 

@@ -13,13 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from globece.errors import FileFormatError, InvalidDataError
-from globece.explanation import Explanation, Provenance
-from globece.io import files, plain
+from globece.explanation import Explanation
+from globece.io.documents import (
+    inputs_data,
+    inputs_from,
+    parse,
+    provenance_data,
+    provenance_from,
+    read_document,
+    write_document,
+)
 from globece.io.plain import Node
 from globece.io.spaces import cost_data, cost_from, number, numbers, space_data, space_from
-from globece.space import Feature, FeatureSpace, FloatArray
-from globece.version import __version__
+from globece.space import FloatArray
 
 FORMAT = "globece.explanation"
 VERSION = 1
@@ -44,7 +50,7 @@ def to_dict(ex: Explanation) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "provenance": _provenance_data(ex.provenance),
+        "provenance": provenance_data(ex.provenance),
         "budget": number(ex.budget, "budget"),
         # No limit and an infinite one are the same.
         "max_scalar": None if ex.max_scalar in (None, np.inf) else number(ex.max_scalar, "max_scalar"),
@@ -53,7 +59,7 @@ def to_dict(ex: Explanation) -> dict[str, Any]:
         "space": space_data(ex.space),
         "cost": cost_data(ex.cost),
         "directions": [numbers(delta, f"directions[{i}]") for i, delta in enumerate(ex.directions)],
-        "inputs": [_input_data(ex, f) for f in ex.space.features],
+        "inputs": inputs_data(ex.space, ex.inputs),
         "scalars": [numbers(k, f"scalars[{i}]", null=np.inf) for i, k in enumerate(ex.scalars)],
         "costs": [numbers(c, f"costs[{i}]", null=np.inf) for i, c in enumerate(ex.costs)],
     }
@@ -78,37 +84,7 @@ def write(ex: Explanation, path: Any = None) -> str:
     >>> read(text).coverage == ex.coverage, write(read(text)) == text
     (True, True)
     """
-    target = None if path is None else files.check_path("path", path)
-    text = plain.dump(to_dict(ex))
-    if target is not None:
-        files.write_text(target, text)
-    return text
-
-
-def _provenance_data(p: Provenance) -> dict[str, Any]:
-    return {
-        "version": p.version,
-        "model": p.model,
-        "method": p.method,
-        "favourable": p.favourable,
-        "generator": p.generator,
-        "candidates": int(p.candidates),
-        "model_calls": int(p.model_calls),
-        "model_rows": int(p.model_rows),
-        "complete": bool(p.complete),
-        "notes": list(p.notes),
-    }
-
-
-def _input_data(ex: Explanation, feature: Feature) -> list[Any]:
-    """One feature of the affected inputs: values, or positions of their categories, with null for a missing value."""
-    if not feature.is_block:
-        return numbers(ex.inputs[:, feature.start], f"inputs of {feature.name!r}", null=np.nan)
-    codes = ex.space.codes(ex.inputs, feature)
-    if not np.array_equal(ex.inputs[:, feature.columns], np.eye(feature.width)[codes]):
-        raise InvalidDataError(f"inputs of {feature.name!r} are not one-hot, and cannot be written as categories")
-    listed: list[Any] = codes.tolist()
-    return listed
+    return write_document(to_dict(ex), path)
 
 
 # -- back -------------------------------------------------------------------------------------------------------------
@@ -133,21 +109,12 @@ def read(source: Any) -> Explanation:
     FileFormatError
         If the file is not an explanation, is of a newer version, is cut off, or does not fit together.
     """
-    if isinstance(source, str) and source.lstrip().startswith("{"):
-        return _read(plain.parse(source, "the text given"))
-    path = files.check_path("source", source)
-    return _read(plain.parse(files.read_text(path), path))
+    return read_node(parse(source))
 
 
-def _read(document: Node) -> Explanation:
-    document.key("format").choice(FORMAT)
-    version = document.key("version").whole(low=1)
-    if version not in READERS:
-        raise FileFormatError(
-            f"{document.source} is an explanation of version {version}, and globece {__version__} reads up to version "
-            f"{VERSION}; read it with a newer release"
-        )
-    return READERS[version](document)
+def read_node(document: Node) -> Explanation:
+    """Read a parsed explanation."""
+    return read_document(document, FORMAT, "an explanation", READERS)
 
 
 def _read_1(document: Node) -> Explanation:
@@ -181,57 +148,14 @@ def _read_1(document: Node) -> Explanation:
         cost=cost_from(given["cost"], space),
         budget=given["budget"].number(positive=True),
         directions=given["directions"].matrix((m, space.width), ("direction", "encoded column")),
-        inputs=_inputs_from(given["inputs"], space, n),
+        inputs=inputs_from(given["inputs"], space, n),
         rows=rows,
         n_rows=n_rows,
         scalars=scalars,
         costs=costs,
-        provenance=_provenance_from(given["provenance"]),
+        provenance=provenance_from(given["provenance"]),
         max_scalar=None if max_scalar == np.inf else max_scalar,
     )
-
-
-def _provenance_from(node: Node) -> Provenance:
-    given = node.keys(
-        "version",
-        "model",
-        "method",
-        "favourable",
-        "generator",
-        "candidates",
-        "model_calls",
-        "model_rows",
-        "complete",
-        "notes",
-    )
-    return Provenance(
-        version=given["version"].text(),
-        model=given["model"].text(),
-        method=given["method"].text(),
-        favourable=given["favourable"].text(),
-        generator=given["generator"].text(),
-        candidates=given["candidates"].whole(),
-        model_calls=given["model_calls"].whole(),
-        model_rows=given["model_rows"].whole(),
-        complete=given["complete"].flag(),
-        notes=tuple(note.text() for note in given["notes"].items()),
-    )
-
-
-def _inputs_from(node: Node, space: FeatureSpace, n: int) -> FloatArray:
-    Z = np.zeros((n, space.width))
-    for f, listed in zip(space.features, node.items(len(space.features), "feature"), strict=True):
-        if f.is_block:
-            Z[np.arange(n), f.start + listed.places(n, "affected input", f.width)] = 1.0
-            continue
-        values = listed.vector(n, "affected input", null=np.nan)
-        if f.kind == "ordinal":
-            place = np.where(np.isnan(values), 0.0, values)
-            known = (np.rint(place) == place) & (place >= 0) & (place < len(f.categories))
-            if not known.all():
-                listed.items()[int((~known).argmax())].fail(f"a position among {len(f.categories)} categories, or null")
-        Z[:, f.start] = values
-    return Z
 
 
 def _results_from(node: Node, m: int, n: int) -> FloatArray:
