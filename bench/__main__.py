@@ -12,7 +12,7 @@ from typing import Any
 
 from globece.io.files import write_text
 
-NAMES = ("rays", "exactness", "growth", "directions", "protocol", "memory", "ares")
+NAMES = ("rays", "exactness", "growth", "directions", "protocol", "memory", "ares", "audit")
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
 

@@ -11,14 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from globece.audit.nearest import NearestInOnesShoes
-from globece.directions.closed_form import ClosedForm
-from globece.directions.local import FromLocal
+from globece.audit.extra import is_linear, one_turn_more, unseen
 from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.scaling import Scaled, content_order, scale
-from globece.models.adapt import Compiled
-from globece.models.linear import LinearModel
-from globece.models.robust import own
 from globece.progress import Monitor
 from globece.rays import BUDGET_SLACK
 from globece.search import Settings, find_directions, greedy
@@ -26,8 +21,6 @@ from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
 FEWEST = 8  # affected inputs below which they are not split
-CLOSED_FORMS = 24
-NEAREST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +120,11 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
     origin: list[int] = []
     seen = 0
     for h in np.unique(half).tolist():
-        for inputs in (everybody, *members):
-            mine = inputs[half[inputs] == h]
-            if not mine.size:
-                continue
-            part = replace(problem, inputs=problem.inputs[mine])
-            rng = np.random.default_rng(search.seed)
-            got = find_directions(part, search.generator, search.n, search.settings, rng, search.monitor)
-            made = [got.directions]
-            if search.generator is None:
-                made += _more(part, got.directions, rng)
-            seen += got.candidates
-            found += made
-            origin += [h] * sum(map(len, made))
+        parts = [replace(problem, inputs=problem.inputs[m[half[m] == h]]) for m in (everybody, *members)]
+        made, n = _candidates([part for part in parts if len(part.inputs)], search)
+        seen += n
+        found += made
+        origin += [h] * sum(map(len, made))
     directions, which = np.unique(problem.cost.normalise(np.vstack(found)), axis=0, return_inverse=True)
     from_half = np.zeros((2, len(directions)), dtype=np.int64)
     from_half[origin, which.ravel()] = 1
@@ -155,22 +140,20 @@ def within(scaled: Scaled, budget: float) -> Scaled:
     return Scaled(np.where(beyond, np.inf, scaled.scalar), np.where(beyond, np.inf, scaled.cost))
 
 
-def _more(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
-    """Candidates that a climb may miss: in closed form, and the ways to the nearest favourable rows.
-
-    A climb goes move by move, so it cannot see where only two moves together help. The inputs it leaves without
-    recourse are shown the way to rows that have what they want.
-    """
-    found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if _is_linear(part) else []
-    left = np.isinf(scale(part, climbed).cost).all(axis=0)
-    if left.any() and part.favourable_rows is not None and len(part.favourable_rows):
-        rest = replace(part, inputs=part.inputs[left])
-        ways = FromLocal(NearestInOnesShoes(), rows=NEAREST).propose(rest, NEAREST, rng)
-        if len(ways):
-            found.append(ways[greedy(scale(rest, ways).cost, part.budget, len(climbed) + 1)])
-    return [directions for directions in found if len(directions)]
-
-
-def _is_linear(problem: Problem) -> bool:
-    asked = own(problem.model)
-    return isinstance(asked.core if isinstance(asked, Compiled) else asked, LinearModel)
+def _candidates(parts: Sequence[Problem], search: Search) -> tuple[list[FloatArray], int]:
+    """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at."""
+    climbed: list[FloatArray] = []
+    more: list[FloatArray] = []
+    seen = 0
+    for part in parts:
+        rng = np.random.default_rng(search.seed)
+        got = find_directions(part, search.generator, search.n, search.settings, rng, search.monitor)
+        climbed.append(got.directions)
+        seen += got.candidates
+        if search.generator is None:
+            more += unseen(part, got.directions, rng)
+    if search.generator is None and not is_linear(parts[0]):
+        for i, part in enumerate(parts):
+            others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i or not i]), axis=0)
+            more.append(one_turn_more(part, climbed[i], others, search.n, search.seed))
+    return [*climbed, *(directions for directions in more if len(directions))], seen
