@@ -24,9 +24,9 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
 # All in units of the network's own precision, times what its scores are summed from.
-CLEAR = 4.0  # a score beyond this, and twice its own error, is favourable in whatever order it is summed
-ASKED = 4.0  # what the kernel is asked to clear
-NEEDED = (16.0, 128.0, 1024.0, 8192.0)  # what it must clear where the network does not agree
+CLEAR = 8.0  # a score beyond this, and twice its own error, is favourable in whatever order it is summed
+ASKED = 8.0  # what the kernel is asked to clear
+NEEDED = 2.0 ** np.arange(3, 14)  # what it must clear where the network does not agree, until it does
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
 BITS, BITS_DOUBLE = 26, 40
 HAIRS = 8  # each twice the one before
