@@ -124,8 +124,8 @@ def audit(
 ) -> Audit:
     """Find out whether one group must travel further than another: recourse bias, with intervals and tests.
 
-    All groups share one pool of candidate directions. Directions are chosen on one half of the affected inputs and
-    judged on the other, so that choosing does not make a gap. What makes up the groups is never moved.
+    All groups share one pool of candidate directions. Those found on one half of the affected inputs are judged on the
+    other, so that searching and choosing do not make a gap. What makes up the groups is never moved.
 
     Parameters
     ----------

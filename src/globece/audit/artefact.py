@@ -17,6 +17,7 @@ from globece.errors import GlobeCEError
 from globece.pricing import costs_at
 from globece.space import FloatArray
 
+BOUND = "lower bound"
 DRAWS = 5  # random weights
 FACTOR = 2.0  # by which a feature's weight may be off, either way
 
@@ -82,11 +83,18 @@ def checked(
         remark = versions[middle].remark
         if len(mine) > 1:
             remark = f"{sum(same[i] for i in mine)} of {len(mine)} draws agree, {remark}"
+        if versions[middle].name == BOUND:
+            times = [f"{group} {_times(scores[0][group], x)}" for group, x in scores[middle].items()]
+            remark = f"{remark}; found and bound: {', '.join(times)}"
         if not survives and not versions[middle].exact:
             # a loose bound proves nothing where it differs: it may be looser for one group than for another
             survives, remark = None, f"{remark}, too loose to tell"
         found.append(Check(name, scores[middle], float(gaps[middle]), float(p[middle]), survives, remark))
     return found
+
+
+def _times(found: float, bound: float) -> str:
+    return f"{found:.2f} and {bound:.2f}"
 
 
 def _same(gap: float, p: float, then_gap: float, then_p: float, level: float) -> bool:
@@ -134,10 +142,10 @@ def least(problem: Problem) -> Version | Check:
     try:
         found = lower_bound(problem)
     except GlobeCEError as error:
-        return Check("lower bound", {}, np.nan, np.nan, None, str(error))
+        return Check(BOUND, {}, np.nan, np.nan, None, str(error))
     cost = np.where(found.cost > problem.budget, np.inf, found.cost)
     remark = "the exact minimum over any change at all" if found.exact else "a bound over any change at all"
-    return Version("lower bound", cost, remark, found.exact)
+    return Version(BOUND, cost, remark, found.exact)
 
 
 def _repriced(problem: Problem, pool: Pool, cost: CostModel) -> Scaled:

@@ -1,6 +1,6 @@
-"""Who takes whose directions: each group's own best, everybody's best, all of them shared, and the exchange.
+"""Who takes whose directions: each group's own best, everybody's best, all candidates shared, and the exchange.
 
-Everything here is read from the pool's matrix of costs. Directions chosen on one half are judged on the other.
+Everything here is read from the pool's matrix of costs. Directions of one half are judged on the other.
 """
 
 from __future__ import annotations
@@ -45,10 +45,6 @@ class Choice:
     own: tuple[tuple[IntArray, IntArray], ...]
     everybody: tuple[IntArray, IntArray]
 
-    def shared(self, half: int) -> IntArray:
-        """All that were chosen on one half, by whomever: what everybody may take."""
-        return np.unique(np.concatenate([self.everybody[half], *(pair[half] for pair in self.own)]))
-
 
 def choose(pool: Pool, members: Sequence[IntArray], n: int, budget: float) -> Choice:
     """Let each group, and everybody, choose on each half from the candidates of that half."""
@@ -64,7 +60,7 @@ def choose(pool: Pool, members: Sequence[IntArray], n: int, budget: float) -> Ch
 
 
 def judged(pool: Pool, by_half: tuple[IntArray, IntArray], inputs: IntArray) -> FloatArray:
-    """Minimum costs of some inputs, each under the directions chosen on the other half."""
+    """Minimum costs of some inputs, each under directions of the other half."""
     out = np.full(len(inputs), np.inf)
     for h in (0, 1):
         mine = np.flatnonzero(pool.half[inputs] == h)

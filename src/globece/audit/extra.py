@@ -16,6 +16,8 @@ from globece.directions.local import FromLocal
 from globece.directions.protocol import Problem
 from globece.directions.scaling import content_order, scale
 from globece.models.adapt import Compiled
+from globece.models.base import Model
+from globece.models.blackbox import BlackBox
 from globece.models.linear import LinearModel
 from globece.models.robust import own
 from globece.search import greedy
@@ -23,20 +25,21 @@ from globece.space import FloatArray
 
 CLOSED_FORMS = 24
 NEAREST = 16
-JUDGED_ON = 192  # inputs that judge the candidates made here
-MOST_TURNED = 600  # candidates with one more turn
+MOST_TURNED = 400  # candidates with one more turn
+JUDGED_ON = ((32, 24), (192, 24))  # inputs that judge them, and how many go on
+ROUGH_POINTS = 32  # along a black box's ray
 SOON = 0.01  # when it turns, as a share of a unit of cost along the way
 
 
 def unseen(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     """Directions in closed form, for linear models, and to the nearest favourable rows for those without recourse."""
     found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if is_linear(part) else []
-    left = np.isinf(scale(part, climbed).cost).all(axis=0)
+    left = np.isinf(scale(part, climbed, model=rough(part.model)).cost).all(axis=0)
     if left.any() and part.favourable_rows is not None and len(part.favourable_rows):
         rest = replace(part, inputs=part.inputs[left])
         ways = FromLocal(NearestInOnesShoes(), rows=NEAREST).propose(rest, NEAREST, rng)
         if len(ways):
-            found.append(ways[greedy(scale(rest, ways).cost, part.budget, len(climbed) + 1)])
+            found.append(ways[greedy(scale(rest, ways, model=rough(part.model)).cost, part.budget, len(climbed) + 1)])
     return [directions for directions in found if len(directions)]
 
 
@@ -59,16 +62,19 @@ def one_turn_more(part: Problem, mine: FloatArray, others: FloatArray, n: int, s
     turns = [(f, c) for f in part.space.blocks if f.can_move for c in range(f.width) if f.permitted[c]]
     if not turns or not len(others):
         return others[:0]
-    most = max(MOST_TURNED // len(turns), 1)
-    bases = part.cost.normalise(others[:most])
+    bases = part.cost.normalise(others[: max(MOST_TURNED // len(turns), 1)])
     made = np.repeat(bases, len(turns), axis=0)
     for i, (feature, target) in enumerate(turns * len(bases)):
         made[i, feature.columns] = 0.0
         made[i, feature.start + target] = 1.0 / SOON
-    some = replace(part, inputs=part.inputs[content_order(part.inputs, salt)[:JUDGED_ON]])
-    paid = np.minimum(scale(some, mine).cost.min(axis=0), part.budget)
+    order, model = content_order(part.inputs, salt), rough(part.model)
+    for rows, keep in JUDGED_ON:
+        some = replace(part, inputs=part.inputs[order[:rows]])
+        paid = np.minimum(scale(some, mine, model=model).cost.min(axis=0), part.budget)
+        costs = np.minimum(scale(some, made, model=model).cost, part.budget)
+        better = np.argsort(np.minimum(costs, paid).sum(axis=1), kind="stable")[:keep]
+        made, costs = made[better], costs[better]
     picked: list[int] = []
-    costs = np.minimum(scale(some, made).cost, part.budget)
     for _ in range(n):
         totals = np.minimum(costs, paid).sum(axis=1)
         best = int(totals.argmin())
@@ -77,6 +83,13 @@ def one_turn_more(part: Problem, mine: FloatArray, others: FloatArray, n: int, s
         picked.append(best)
         paid = np.minimum(paid, costs[best])
     return made[picked]
+
+
+def rough(model: Model) -> Model:
+    """The same model, searched with fewer points where it must be searched at all."""
+    if isinstance(model, BlackBox) and model.scalars is None:
+        return replace(model, grid=min(ROUGH_POINTS, model.grid), precision=1.0 / ROUGH_POINTS**2)
+    return model
 
 
 def is_linear(problem: Problem) -> bool:

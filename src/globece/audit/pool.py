@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from globece.audit.extra import is_linear, one_turn_more, unseen
+from globece.audit.extra import is_linear, one_turn_more, rough, unseen
 from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.scaling import Scaled, content_order, scale
 from globece.progress import Monitor
 from globece.rays import BUDGET_SLACK
-from globece.search import Settings, find_directions, greedy
+from globece.search import MOST_RAYS, OTHER_RAYS, RAYS, Settings, find_directions, greedy
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
+LEAST_RAYS = 1000  # that a climb follows for each direction, about
 FEWEST = 8  # affected inputs below which they are not split
 
 
@@ -78,9 +79,14 @@ class Pool:
         """Minimum costs, ``(m, n)``."""
         return self.scaled.cost
 
+    @property
+    def by_half(self) -> tuple[IntArray, IntArray]:
+        """The candidates of each half."""
+        return np.flatnonzero(self.from_half[0]), np.flatnonzero(self.from_half[1])
+
     def best(self, inputs: IntArray, half: int | None, n: int, budget: float) -> IntArray:
         """The ``n`` candidates that together cost these inputs least, of those climbed on one half or of all."""
-        mine = np.arange(len(self.directions)) if half is None else np.flatnonzero(self.from_half[half])
+        mine = np.arange(len(self.directions)) if half is None else self.by_half[half]
         if not len(inputs):
             return mine[:0]
         return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, n)]
@@ -121,7 +127,7 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
     seen = 0
     for h in np.unique(half).tolist():
         parts = [replace(problem, inputs=problem.inputs[m[half[m] == h]]) for m in (everybody, *members)]
-        made, n = _candidates([part for part in parts if len(part.inputs)], search)
+        made, n = _candidates([part for part in parts if len(part.inputs)], search, len(everybody))
         seen += n
         found += made
         origin += [h] * sum(map(len, made))
@@ -130,7 +136,7 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
     from_half[origin, which.ravel()] = 1
     if len(np.unique(half)) == 1:
         from_half[:] = 1
-    far = scale(replace(problem, budget=reach * problem.budget), directions)
+    far = scale(replace(problem, budget=reach * problem.budget), directions, model=rough(problem.model))
     return Pool(directions, within(far, problem.budget), far, from_half, half, seen)
 
 
@@ -140,20 +146,34 @@ def within(scaled: Scaled, budget: float) -> Scaled:
     return Scaled(np.where(beyond, np.inf, scaled.scalar), np.where(beyond, np.inf, scaled.cost))
 
 
-def _candidates(parts: Sequence[Problem], search: Search) -> tuple[list[FloatArray], int]:
+def _candidates(parts: Sequence[Problem], search: Search, n_inputs: int) -> tuple[list[FloatArray], int]:
     """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at."""
     climbed: list[FloatArray] = []
     more: list[FloatArray] = []
     seen = 0
     for part in parts:
         rng = np.random.default_rng(search.seed)
-        got = find_directions(part, search.generator, search.n, search.settings, rng, search.monitor)
+        settings = _shared_out(part, search, n_inputs)
+        got = find_directions(part, search.generator, search.n, settings, rng, search.monitor)
         climbed.append(got.directions)
         seen += got.candidates
         if search.generator is None:
             more += unseen(part, got.directions, rng)
     if search.generator is None and not is_linear(parts[0]):
-        for i, part in enumerate(parts):
-            others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i or not i]), axis=0)
+        for i, part in enumerate(parts[1:], 1):
+            others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i]), axis=0)
             more.append(one_turn_more(part, climbed[i], others, search.n, search.seed))
     return [*climbed, *(directions for directions in more if len(directions))], seen
+
+
+def _shared_out(part: Problem, search: Search, n_inputs: int) -> Settings:
+    """The rays that an explanation of everybody would have, shared out over the climbs by their inputs.
+
+    An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.
+    """
+    if search.settings.rays is not None or search.generator is not None:
+        return search.settings
+    per_input, least = RAYS.get(type(getattr(part.model, "core", part.model)).__name__, OTHER_RAYS)
+    n = len(part.inputs)
+    each = max(per_input * n, least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
+    return replace(search.settings, rays=int(min(each, MOST_RAYS)))

@@ -45,7 +45,7 @@ class Audit:
     own
         Positions of each group's directions, and of everybody's, among those of ``explanation``.
     cost
-        Minimum cost of each affected input under the shared directions that were chosen on the other half; ``inf``
+        Minimum cost of each affected input under all candidates of the other half, which everybody shares; ``inf``
         where there is no recourse. What is measured and tested rests on it.
     half
         Half of each affected input.
@@ -100,7 +100,7 @@ class Audit:
 
     def group_max(self, measure: str = "score") -> float:
         """Largest value of a measure among the groups judged."""
-        return float(self._values(measure).max(initial=-np.inf)) if self._values(measure).size else np.nan
+        return float(self._values(measure).max()) if self._values(measure).size else np.nan
 
     def group_min(self, measure: str = "score") -> float:
         """Smallest value of a measure among the groups judged."""

@@ -12,13 +12,22 @@ from globece.audit import statistics as st
 from globece.audit.artefact import Check, Version
 from globece.audit.exchange import EVERYBODY, Choice, choose, exchanged, judged
 from globece.audit.groups import Groups
-from globece.audit.measures import Compared, Comparison, compare, compare_scores, measured, pairs_of, rejections
+from globece.audit.measures import (
+    Compared,
+    Comparison,
+    Interval,
+    compare,
+    compare_scores,
+    measured,
+    pairs_of,
+    rejections,
+)
 from globece.audit.pool import FEWEST, Pool, Search, gather, halves
 from globece.audit.result import Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.verdict import conclude, headline
 from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, score
+from globece.directions.scaling import Scaled, scale, score
 from globece.explanation import Explanation, Provenance
 from globece.search import verified
 from globece.space import BoolArray, FloatArray, IntArray
@@ -71,7 +80,7 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
     sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
     large = [name for name in q.groups.names if sizes[name] >= settings.smallest]
     half, pool, choice, final = _directions(q, affected, large, search, settings)
-    cost = judged(pool, (choice.shared(0), choice.shared(1)), np.arange(len(q.rows)))
+    cost = judged(pool, pool.by_half, np.arange(len(q.rows)))
     compared = _compared(q, large, cost, half, settings, search.seed)
     notes = [*provenance.notes, *_notes(q, large, half, settings)]
     comparisons = _with_rejections(q, large, compared.comparisons, settings)
@@ -85,13 +94,13 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
     own, explanation = _explanation(q, affected, pool, final, provenance)
     rests = (
         f"{len(q.rows):,} affected inputs of {len(q.favourable):,} rows, grouped by {q.groups.by}",
-        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} looked at",
-        f"{search.n} directions chosen by each group on one half of the inputs and judged on the other",
+        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} looked at, "
+        "those found on one half of the inputs judged on the other",
         f"{provenance.method} minimum scalars; cost by {affected.cost.kind}, {affected.cost.norm}; budget {budget:g}",
         f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
     )
     return Audit(
-        overall=measured(len(q.favourable), cost, budget),
+        overall=measured(len(q.favourable), cost, budget, **_overall(cost, half, budget, settings, search.seed)),
         by_group=by_group,
         comparisons=comparisons,
         exchange=exchanged(pool, choice, large, q.members(large), budget),
@@ -112,7 +121,7 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
 def _directions(
     q: Question, affected: Problem, large: list[str], search: Search, settings: AuditSettings
 ) -> tuple[IntArray, Pool, Choice, dict[str, IntArray]]:
-    """Halves, candidates, choices on halves and on all; counterfactuals of all that is in use are predicted again."""
+    """Halves, candidates, choices on halves and on all; every counterfactual is predicted again."""
     n = len(q.rows)
     none = np.zeros(0, dtype=np.int64)
     if not n:
@@ -123,16 +132,17 @@ def _directions(
     cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
     half = halves(affected.inputs, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
     members = q.members(large)
-    pool = gather(affected, members, half, search, artefact.FACTOR if settings.checks else 1.0)
+    pool = gather(affected, members, half, search, artefact.FACTOR if settings.checks and affected.model.exact else 1.0)
     choice = choose(pool, members, search.n, affected.budget)
     sets = {EVERYBODY: np.arange(n), **dict(zip(large, members, strict=True))}
     final = {name: pool.best(m, None, search.n, affected.budget) for name, m in sets.items()}
-    used = np.unique(np.concatenate([choice.shared(0), choice.shared(1), *final.values()]))
-    part = Scaled(pool.scaled.scalar[used], pool.scaled.cost[used])
-    checked = verified(affected, pool.directions[used], part)
-    scalar, cost = pool.scaled.scalar.copy(), pool.scaled.cost.copy()
-    scalar[used], cost[used] = checked.scalar, checked.cost
-    return half, replace(pool, scaled=Scaled(scalar, cost)), choice, final
+    scaled = pool.scaled
+    if not affected.model.exact:  # only what is reported is searched with all points
+        used = np.unique(np.concatenate([*final.values()]))
+        again = scale(affected, pool.directions[used])
+        scaled = Scaled(scaled.scalar.copy(), scaled.cost.copy())
+        scaled.scalar[used], scaled.cost[used] = again.scalar, again.cost
+    return half, replace(pool, scaled=verified(affected, pool.directions, scaled)), choice, final
 
 
 def _compared(
@@ -142,6 +152,19 @@ def _compared(
     if not large:
         return Compared({m: () for m in st.MEASURES}, (), {})
     return compare(sample, large, _reference(q, large), settings, seed)
+
+
+def _overall(
+    cost: FloatArray, half: IntArray, budget: float, settings: AuditSettings, seed: int
+) -> dict[str, Interval]:
+    """Intervals of everybody's measures."""
+    if not len(cost):
+        return {}
+    none = np.zeros(len(cost), dtype=np.int64)
+    drawn = st.resampled(
+        st.Sample.of(cost, none, none, half, budget, 1), settings.resamples, np.random.default_rng([seed, 4])
+    )
+    return {f"{m}_interval": st.interval(st.moments(drawn[0, 0], m).mean, settings.level) for m in st.MEASURES}
 
 
 def _reference(q: Question, large: list[str]) -> int | None:
@@ -191,19 +214,18 @@ def _checks(
     settings: AuditSettings,
 ) -> list[Check]:
     """The headline comparison again, under other conditions."""
-    main = headline(comparisons)
+    main = headline(comparisons, settings.level)
     assert main is not None
     members = q.members(large)
 
-    def judge(other: Pool, n: int = search.n) -> FloatArray:
-        choice = choose(other, members, n, affected.budget)
-        return judged(other, (choice.shared(0), choice.shared(1)), np.arange(len(q.rows)))
+    def judge(other: Pool) -> FloatArray:
+        return judged(other, other.by_half, np.arange(len(q.rows)))
 
     both = _merged(pool, gather(affected, (), pool.half, replace(search, seed=search.seed + 1)))
-    more = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}, twice as many chosen"
+    more = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
     versions = [
         Version("as it is", cost, ""),
-        Version("more candidates", judge(both, 2 * search.n), more),
+        Version("more candidates", judge(both), more),
         *artefact.other_costs(affected, pool, q.problem.inputs, judge),
     ]
     least = artefact.least(affected)
@@ -215,7 +237,7 @@ def _checks(
     order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]  # whatever the order of rows
     sample = st.Sample(cost[order], label[order], level[order], pool.half[order], affected.budget, len(large))
     gaps, p = compare_scores(costs[:, order], sample, _reference(q, large), settings, search.seed)
-    scores = [
+    scores: list[dict[str, float]] = [
         {name: score(v.cost[m], affected.budget) for name, m in zip(large, members, strict=True)} for v in versions
     ]
     where = comparisons.index(main)

@@ -61,11 +61,21 @@ class Verdict:
         return self.text
 
 
-def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """The comparison that the verdict is about: the least likely by chance, and of equals the largest gap."""
+def headline(comparisons: Sequence[Comparison], level: float) -> Comparison | None:
+    """The comparison that the verdict is about.
+
+    Of groups that differ from everybody else, one that pays more; then the least likely by chance, and of equals the
+    largest gap.
+    """
     if not comparisons:
         return None
-    return min(comparisons, key=lambda c: (c.gaps["score"].p, -abs(c.gaps["score"].value)))
+
+    def rank(c: Comparison) -> tuple[bool, float, float]:
+        gap = c.gaps["score"]
+        pays_more = gap.p_adjusted < level and (gap.value > 0 or c.other != EVERYBODY_ELSE)
+        return not pays_more, gap.p, -abs(gap.value)
+
+    return min(comparisons, key=rank)
 
 
 def conclude(
@@ -77,7 +87,7 @@ def conclude(
     warnings: Sequence[str],
 ) -> Verdict:
     """Draw the conclusion from comparisons and checks."""
-    main = headline(comparisons)
+    main = headline(comparisons, settings.level)
     small = [name for name, m in by_group.items() if not m.judged]
     model_bias = _model_bias(comparisons, settings.level)
     survives = {check.name: check.survives for check in checks}
@@ -96,6 +106,7 @@ def conclude(
     within = -settings.relevant < gap.low and gap.high < settings.relevant
     conclusion = BIAS if found else NONE if within else UNKNOWN
     worse, better = (main.group, main.other) if gap.value > 0 else (main.other, main.group)
+    worse = f"everybody but {better}" if worse == EVERYBODY_ELSE else worse
     raised = list(warnings)
     if chance < ENOUGH_POWER:
         raised.append(
@@ -144,7 +155,7 @@ def _first(
     if conclusion == BIAS:
         small = f", less than the {settings.relevant:g} that was called relevant" if size < settings.relevant else ""
         return (
-            f"There is a recourse bias against {worse}: recourse costs {_those(worse)} {size:.2f} more on average than "
+            f"There is a recourse bias against {worse}: recourse costs them {size:.2f} more on average than "
             f"{better}{small} ({numbers}), with no recourse charged at the budget."
         )
     interval = f"{sure} {gap.low:.2f} to {gap.high:.2f}, p {_p(gap.p_adjusted)}"
@@ -225,10 +236,6 @@ def _rejections(comparisons: Sequence[Comparison], against: str | None) -> str:
         f"{abs(gap.value) * 100:.1f} percentage points (p {_p(gap.p_adjusted)}); that is model bias, "
         "and is not counted here."
     )
-
-
-def _those(group: str) -> str:
-    return "them" if group != EVERYBODY_ELSE else "these"
 
 
 def _listed(items: Sequence[str]) -> str:
