@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+# Several workers share the cores: libraries that start threads of their own would only wait for one another. This must
+# come before any of them is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 
 from tests.paper_models import data_folder

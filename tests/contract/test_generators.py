@@ -78,9 +78,10 @@ def richer(row: Any) -> Any:
 class Shared(GeneratorContract):
     generator: Any = None
 
-    @pytest.fixture(params=[frame_problem, tree_problem], ids=["frame", "trees"])
-    def case(self, request: pytest.FixtureRequest) -> GeneratorCase:
-        return GeneratorCase(self.generator, request.param())
+    @pytest.fixture(scope="class", params=[frame_problem, tree_problem], ids=["frame", "trees"])
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> GeneratorCase:
+        return GeneratorCase(cls.generator, request.param())
 
 
 class TestUniformSampling(Shared):
@@ -112,7 +113,7 @@ class TestMixed(Shared):
 
 
 class TestGreedyChains(Shared):
-    generator = GreedyChains(rays_per_input=10)
+    generator = GreedyChains(rays_per_input=1)
 
 
 class TestEvolution(Shared):
@@ -120,20 +121,23 @@ class TestEvolution(Shared):
 
 
 class TestFromLocal(GeneratorContract):
-    @pytest.fixture
-    def case(self) -> GeneratorCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> GeneratorCase:
         return GeneratorCase(FromLocal(richer, rows=20), frame_problem())
 
 
 class TestClosedForm(GeneratorContract):
-    @pytest.fixture
-    def case(self) -> GeneratorCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> GeneratorCase:
         return GeneratorCase(ClosedForm(), linear_problem())
 
 
 class TestGradientDescent(GeneratorContract):
-    @pytest.fixture
-    def case(self) -> GeneratorCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> GeneratorCase:
         torch = pytest.importorskip("torch")
         net = torch.nn.Linear(6, 1)  # what tests.problems.approve_matrix decides
         with torch.no_grad():
@@ -143,8 +147,9 @@ class TestGradientDescent(GeneratorContract):
 
 
 class TestFixedDirections(GeneratorContract):
-    @pytest.fixture
-    def case(self) -> GeneratorCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> GeneratorCase:
         problem = frame_problem()
         rules = [{"housing": "own", "income": 1.0}, {"school": "high"}, {"debts": -2, "age": 1}]
         return GeneratorCase(FixedDirections.from_rules(problem.space, rules), problem)

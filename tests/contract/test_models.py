@@ -79,12 +79,16 @@ LINEAR = {
 
 
 @pytest.mark.parametrize(
-    "constraints", [{"ranges": "unbounded", "whole": []}, {"decreasing": ["debts"]}], ids=["free", "bound"]
+    "constraints",
+    [{"ranges": "unbounded", "whole": []}, {"decreasing": ["debts"]}],
+    ids=["free", "bound"],
+    scope="class",
 )
-@pytest.mark.parametrize("which", LINEAR)
+@pytest.mark.parametrize("which", LINEAR, scope="class")
 class TestLinear(ModelContract):
-    @pytest.fixture
-    def case(self, which: str, constraints: dict) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, which: str, constraints: dict) -> ModelCase:
         estimator, wanted = LINEAR[which]
         scaled = make_pipeline(StandardScaler(), estimator)
         model = fitted(
@@ -94,8 +98,9 @@ class TestLinear(ModelContract):
 
 
 class TestManyClasses(ModelContract):
-    @pytest.fixture(params=[0, 1, 2])
-    def case(self, request: pytest.FixtureRequest) -> ModelCase:
+    @pytest.fixture(scope="class", params=[0, 1, 2])
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> ModelCase:
         model = fitted(
             make_pipeline(StandardScaler(), LogisticRegression()), X, np.digitize(X[:, 0] - 0.3 * X[:, 1], [1, 3])
         )
@@ -103,15 +108,17 @@ class TestManyClasses(ModelContract):
 
 
 class TestCoefAndIntercept(ModelContract):
-    @pytest.fixture
-    def case(self) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> ModelCase:
         weights = np.array([1.0, -0.4, 1.5, 0.0, 0.3, 0.02])
         return ModelCase(compiled((weights, -4.0), matrix_space(X), X), X, 8, 5)
 
 
 class TestBlackBox(ModelContract):
-    @pytest.fixture
-    def case(self) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls) -> ModelCase:
         return ModelCase(as_model(approve_matrix, matrix_space(X), grid=32), X[:60], 3, 2)
 
 
@@ -149,13 +156,14 @@ PIPELINES = {
 }
 
 
-@pytest.mark.parametrize("constraints", [{}, FREE], ids=["bound", "free"])
-@pytest.mark.parametrize("which", PIPELINES)
+@pytest.mark.parametrize("constraints", [{}, FREE], ids=["bound", "free"], scope="class")
+@pytest.mark.parametrize("which", PIPELINES, scope="class")
 class TestPipelines(ModelContract):
     """Raw text and missing values in, exact scalars out."""
 
-    @pytest.fixture
-    def case(self, which: str, constraints: dict) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, which: str, constraints: dict) -> ModelCase:
         space = mixed_space(FRAME, **constraints)
         model = fitted(PIPELINES[which], FRAME, LABEL)
         found = compiled(model, space, FRAME)

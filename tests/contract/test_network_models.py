@@ -169,11 +169,12 @@ def followed(which: str, constraints: str) -> Compiled:
     return compiled(module_of(which), space, X, **MODULES[which][1])
 
 
-@pytest.mark.parametrize("constraints", ["free", "bound"])
-@pytest.mark.parametrize("which", MODULES)
+@pytest.mark.parametrize("constraints", ["free", "bound"], scope="class")
+@pytest.mark.parametrize("which", MODULES, scope="class")
 class TestModules(NetworkContract):
-    @pytest.fixture
-    def case(self, which: str, constraints: str) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, which: str, constraints: str) -> ModelCase:
         return ModelCase(followed(which, constraints), X[:120], 6, 3, 1e-9 if which == "double" else SINGLE)
 
 
@@ -188,19 +189,21 @@ MLPS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("constraints", [FREE, BOUND], ids=["free", "bound"])
-@pytest.mark.parametrize("which", MLPS)
+@pytest.mark.parametrize("constraints", [FREE, BOUND], ids=["free", "bound"], scope="class")
+@pytest.mark.parametrize("which", MLPS, scope="class")
 class TestPerceptrons(ModelContract):
-    @pytest.fixture
-    def case(self, which: str, constraints: dict) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, which: str, constraints: dict) -> ModelCase:
         estimator, wanted = MLPS[which]
         model = fitted(make_pipeline(StandardScaler(), estimator), X, y)
         return ModelCase(compiled(model, matrix_space(X, **constraints), X, **wanted), X[:120], 6, 3)
 
 
 class TestThreeClasses(ModelContract):
-    @pytest.fixture(params=[0, 1, 2])
-    def case(self, request: pytest.FixtureRequest) -> ModelCase:
+    @pytest.fixture(scope="class", params=[0, 1, 2])
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> ModelCase:
         estimator = MLPClassifier((12,), **QUICK)
         model = fitted(make_pipeline(StandardScaler(), estimator), X, np.digitize(X[:, 0] - 0.3 * X[:, 1], [1, 3]))
         return ModelCase(compiled(model, matrix_space(X), X, favourable=request.param), X[:120], 6, 3)
@@ -211,12 +214,13 @@ def pipeline(final: Any) -> Any:
     return make_pipeline(make_column_transformer((numbers, NUMBERS), (OneHotEncoder(), TEXT)), final)
 
 
-@pytest.mark.parametrize("constraints", [FREE, {}], ids=["free", "bound"])
+@pytest.mark.parametrize("constraints", [FREE, {}], ids=["free", "bound"], scope="class")
 class TestPipelines(ModelContract):
     """Raw text and missing values in, exact scalars out."""
 
-    @pytest.fixture
-    def case(self, constraints: dict) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, constraints: dict) -> ModelCase:
         space = FeatureSpace.from_frame(FRAME, **constraints)
         model = fitted(pipeline(MLPClassifier((10,), **QUICK)), FRAME, LABEL)
         found = compiled(model, space, FRAME)
@@ -232,11 +236,12 @@ def test_a_threshold_around_a_pipeline_is_followed() -> None:
 
 
 @pytest.mark.paper_data
-@pytest.mark.parametrize("constraints", ["free", "bound"])
-@pytest.mark.parametrize("dataset", LOADERS)
+@pytest.mark.parametrize("constraints", ["free", "bound"], scope="class")
+@pytest.mark.parametrize("dataset", LOADERS, scope="class")
 class TestPaperNetworks(NetworkContract):
-    @pytest.fixture
-    def case(self, dataset: str, constraints: str) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, dataset: str, constraints: str) -> ModelCase:
         paper = paper_problem(dataset, "dnn")
         groups = {name: columns for name, columns in paper.features.items() if columns}
         numbers = [name for name, columns in paper.features.items() if not columns]

@@ -64,8 +64,9 @@ def robust_case(name: str, constraints: dict[str, Any]) -> RobustModel:
 
 
 class TestRobust(ModelContract):
-    @pytest.fixture(params=[(n, c) for n in CASES for c in ("free", "bound")], ids=lambda p: "-".join(p))
-    def case(self, request: pytest.FixtureRequest) -> ModelCase:
+    @pytest.fixture(scope="class", params=[(n, c) for n in CASES for c in ("free", "bound")], ids=lambda p: "-".join(p))
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> ModelCase:
         name, constraints = request.param
         model = robust_case(name, FREE if constraints == "free" else {})
         assert model.exact

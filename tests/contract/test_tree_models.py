@@ -61,11 +61,12 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("constraints", [{}, FREE], ids=["bound", "free"])
-@pytest.mark.parametrize("which", MODELS)
+@pytest.mark.parametrize("constraints", [{}, FREE], ids=["bound", "free"], scope="class")
+@pytest.mark.parametrize("which", MODELS, scope="class")
 class TestTreePipelines(ModelContract):
-    @pytest.fixture
-    def case(self, which: str, constraints: dict) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, which: str, constraints: dict) -> ModelCase:
         model, wanted = MODELS[which]
         frame = FRAME.assign(income=FRAME["income"].abs())
         if which == "friedman":
@@ -92,12 +93,14 @@ def native(frame: pd.DataFrame) -> pd.DataFrame:
         HistGradientBoostingClassifier(max_iter=20, categorical_features="from_dtype"),
     ],
     ids=["lightgbm", "xgboost", "histogram"],
+    scope="class",
 )
 class TestNativeCategories(ModelContract):
     """Categories that the library splits by itself."""
 
-    @pytest.fixture
-    def case(self, model: Any) -> ModelCase:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, model: Any) -> ModelCase:
         from globece import FeatureSpace
 
         frame = native(FRAME)

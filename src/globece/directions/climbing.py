@@ -261,7 +261,7 @@ class GreedyChains:
         """Grow at most ``n`` chains; fewer where another would not lower the score."""
         ordered, _ = in_order(problem, int(rng.integers(2**63)))
         n_inputs, few = len(ordered.inputs), min(n, 10)
-        effort = Effort.of(int(max(self.rays_per_input * n_inputs * few, 4000)), n_inputs, few)
+        effort = Effort.of(int(max(self.rays_per_input * n_inputs * few, 1000)), n_inputs, few)
         judge = Judge(ordered, np.full(n_inputs, problem.budget), problem.model, Monitor(), rays=effort.rays)
         chains: list[Chain] = []
         for _ in range(few):
