@@ -102,6 +102,8 @@ def measure(dataset: str, kind: str) -> list[dict[str, Any]]:
                 "scores": scores,
                 "seconds": float(np.median(times)),
                 "features": [int(np.sum([d[f.columns].any() for f in ex.space.features])) for d in ex.directions],
+                "calls": ex.provenance.model_calls,
+                "naive_calls": naive[n].predictions,
                 "naive_coverage": naive[n].coverage,
                 "naive_cost": naive[n].average_cost,
                 "naive_score": naive[n].score,
@@ -215,6 +217,7 @@ def render(result: list[dict[str, Any]]) -> str:
                 f"**{r['speedup']:.0f}x**",
                 "not reached" if r["level"] is None else f"**{r['level']:.0f}x**",
                 max(r["features"]),
+                f"{r['calls']} / {r['naive_calls']:,}",
             ]
         )
         u, c = r["unseen"], r["constrained"]
@@ -251,12 +254,12 @@ sweep over its settings, chosen with hindsight; *lower* is how far the search is
 {sum(round(x, 2) >= 0 for x in level)} of {len(level)} rows, by at least 15 % on {sum(x >= 0.15 for x in level)}.
 *Scores* are the smallest and largest over {len(SEEDS)} seeds. *Faster* compares a whole `explain` with the protocol;
 *level* is the time at which a smaller search draws level with the protocol's own score. *Features* is the most that one
-direction moves. The bound is exact for linear models.
+direction moves, *calls* are calls of the model. The bound is exact for linear models.
 
 """
     text += table(
         ["data", "model", "n", "affected", "found", "score", "scores", "best seen", "lower", "bound", "protocol",
-         "its score", "paper", "time", "its time", "faster", "level", "features"],
+         "its score", "paper", "time", "its time", "faster", "level", "features", "calls"],
         first,
     )  # fmt: skip
     text += "\n### On unseen rows\n\nThe same directions on the 20 % of rows that were held out; 95 % by bootstrap.\n\n"
