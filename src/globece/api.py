@@ -172,6 +172,10 @@ def audit(
     levels = None
     if control is not None:
         levels = find_groups(control, table, space, Z, parameter="control", missing=judging.missing)
+        if not any(len(np.unique(groups.labels[levels.labels == i])) > 1 for i in range(len(levels))):
+            raise InvalidParameterError(
+                f"control leaves nothing to compare: no two groups share a level of {levels.by}; take another"
+            )
     if reference is not None:
         groups.place(reference, "reference")
     fixed = dict.fromkeys([*groups.features, *(levels.features if levels else ())])

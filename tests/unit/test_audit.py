@@ -204,6 +204,17 @@ def test_row_order_changes_nothing_and_the_seed_decides() -> None:
     assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
 
 
+def test_inputs_are_never_changed() -> None:
+    X, label = rows(150), np.repeat(["a", "b"], 75)
+    before, mask = X.copy(), np.arange(150) < 75
+    for array in (X, label, mask):
+        array.setflags(write=False)
+    audited(GAP_MODEL, X, by=label)
+    audited(GAP_MODEL, X, by={"first": mask}, control="foreign")
+    gc.who_benefits(GAP_MODEL, X, {"income": 1.0}, by=label, space=space_of(X))
+    assert np.array_equal(X, before)
+
+
 # -- the statistics --------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +259,25 @@ def test_under_no_bias_the_test_rejects_as_often_as_its_level_says() -> None:
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
+
+
+def test_a_paper_that_only_one_group_needs_is_found_though_no_climb_can_see_it() -> None:
+    """Two moves that help only together: the gap must be what the second one costs, and not a search artefact."""
+    rng = np.random.default_rng(0)
+    income, group = rng.uniform(0, 10, 240), np.arange(240) % 2
+    paper = income > 5
+    X = np.column_stack([income, ~paper, paper, group]).astype(float)
+    space = FeatureSpace.from_matrix(
+        X, columns=["income", "paper = no", "paper = yes", "group"], groups={"paper": ["paper = no", "paper = yes"]}
+    )
+
+    def approve(X: np.ndarray) -> np.ndarray:
+        return (X[:, 0] > 5) & ((X[:, 3] == 0) | (X[:, 2] == 1))
+
+    found = audit(approve, X, by="group", space=space, rng=0, favourable=True, **QUICK)  # type: ignore[arg-type]
+    assert found.by_group["group = 1"].coverage == 1.0
+    assert found.verdict.against == "group = 1"
+    assert found.verdict.size == pytest.approx(-1.0, abs=0.7)  # the paper costs 1; the rest is chance
 
 
 def test_a_group_without_affected_inputs_is_flagged() -> None:
@@ -313,6 +343,7 @@ def test_overlapping_masks_say_where() -> None:
         ({"by": {"a": np.zeros(3, dtype=bool)}}, "a mask of 60 rows"),
         ({"by": "foreign", "reference": "x"}, "reference must be one of the groups"),
         ({"by": "foreign", "control": "nobody"}, "control names unknown column"),
+        ({"by": "foreign", "control": "foreign"}, "no two groups share a level"),
         ({"by": "foreign", "n_directions": 0}, "n_directions must be a whole number"),
         ({"by": "foreign", "judging": 3}, "judging must be a AuditSettings"),
     ],

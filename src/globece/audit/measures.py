@@ -157,7 +157,7 @@ def compare(
             low, high = st.interval(st.contrast(*_sides(again, pairs[i]), m).gap, settings.level)
             least = st.detectable(float(f.error[0]), settings.level / len(pairs))
             gaps[i][m] = Gap(float(f.gap[0]), low, high, float(p[i]), float(q), least)
-        largest = np.nanmax([np.abs(f.t[0]) for f in found])
+        largest = np.nan_to_num(np.abs([f.t[0] for f in found]), nan=0.0, posinf=np.inf).max()
         any_p = st.p_value(float(largest), np.nan_to_num(np.abs(np.array(ts)), nan=0.0).max(axis=0))
         spreads[m] = _spread(seen, again, names, m, settings.level, any_p)
     comparisons = tuple(

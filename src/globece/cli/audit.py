@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import narwhals as nw
@@ -77,6 +77,10 @@ Examples:
     metavar="N",
     help="Fewest affected that a group is judged by.",
 )
+@click.option(
+    "--missing", type=click.Choice(["group", "error"]), default="group", show_default=True,
+    help="Whether missing group values are a group of their own.",
+)  # fmt: skip
 @click.option("--fail-above", type=float, metavar="GAP", help="Exit with 3 if a bias is found that exceeds this.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Same seed, same result."
@@ -110,6 +114,7 @@ def audit(
     level: float,
     relevant: float,
     smallest: int,
+    missing: Literal["group", "error"],
     fail_above: float | None,
     seed: int,
     json_path: str | None,
@@ -124,7 +129,7 @@ def audit(
         check_number("--fail-above", fail_above)
     if figures is not None:
         output.check_figures(figures)
-    judging = AuditSettings(level=level, relevant=relevant, smallest=smallest)
+    judging = AuditSettings(level=level, relevant=relevant, smallest=smallest, missing=missing)
     common: dict[str, Any] = {"rng": seed, "progress": True, "judging": judging, "budget": budget}
     if study is not None:
         if data is not None or model is not None or by:
