@@ -231,8 +231,8 @@ climb.)
     text += f"""
 **Power.** HELOC XGB, {p["per_group"]} affected inputs per group, a planted gap of one bin, {p["repeats"]} audits:
 **{p["power"]:.0%}** find it (target: more than 90 %). The gap in score is {p["gap"][0]:.2f} on average, from
-{p["gap"][1]:.2f} to {p["gap"][2]:.2f}; it is not exactly the planted one, as no recourse is charged at the budget and the
-directions are searched for. It took {p["seconds"]:.0f} s.
+{p["gap"][1]:.2f} to {p["gap"][2]:.2f}; it is not exactly the planted one, as no recourse is charged at the budget and
+the directions are searched for. It took {p["seconds"]:.0f} s.
 
 **The paper's XGBoost models**, each audit with its intervals, tests and checks beside the paper's protocol for a single
 direction, on one core in one run; times are seconds on that core.
