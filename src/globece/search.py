@@ -23,6 +23,7 @@ from globece.directions.scaling import Scaled, content_order, scale
 from globece.errors import InvalidParameterError, VerificationError, check_choice, check_count, check_number
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
+from globece.models.networks import ReLUNetwork
 from globece.progress import Monitor
 from globece.space import BoolArray, FloatArray, IntArray
 
@@ -32,11 +33,11 @@ MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
 # Rays that a climb may follow, for each affected input and at least: chosen so that the search takes a small part of
 # the paper's 2,000 predictions an input (docs/search.md). A network's ray is dearer than the others'.
-RAYS = {"LinearModel": (20.0, 20_000), "TreeEnsemble": (40.0, 5_000), "ReLUNetwork": (3.0, 4_000)}
+RAYS = {"LinearModel": (20.0, 20_000), "TreeEnsemble": (25.0, 4_000), "ReLUNetwork": (1.5, 2_500)}
 OTHER_RAYS = (10.0, 6_000)
 MOST_RAYS = 2_000_000
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
-STARTS = 6  # single moves from which a chain is climbed
+STARTS = 5  # single moves from which a chain is climbed
 NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
 PRUNING = 0.4  # share of the rays that pruning may take beside
 POLISHING = 0.3  # share of the rays kept for polishing directions together
@@ -176,10 +177,11 @@ def _climbed(
 ) -> tuple[FloatArray, int]:
     """Climb chains one after the other, then polish them together; return directions, and how many were seen."""
     ordered, _ = in_order(problem, salt)
-    ordered = replace(ordered, inputs=ordered.inputs[:SEARCH_ROWS])
-    n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
     per_input, least = RAYS.get(type(getattr(problem.model, "core", problem.model)).__name__, OTHER_RAYS)
-    rays_ = settings.rays or min(max(per_input * n, least) * (wanted + 1) / 2, MOST_RAYS)
+    rays_ = settings.rays or min(max(per_input * len(ordered.inputs), least) * (wanted + 1) / 2, MOST_RAYS)
+    # where rays are dear, a chain is not followed over all inputs before the end
+    ordered = replace(ordered, inputs=ordered.inputs[: int(np.clip(rays_ / 6, 512, SEARCH_ROWS))])
+    n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
     effort = Effort.of(int(rays_), n, wanted)
     judge = Judge(ordered, nothing, _rough(problem.model, ROUGH_POINTS), monitor, rays=effort.rays)
     chains: list[Chain] = []
@@ -349,7 +351,10 @@ def _rungs(n_inputs: int, n_candidates: int, wanted: int) -> list[tuple[int, int
 
 
 def _rough(model: Model, points: int) -> Model:
-    """The same model, searched with fewer points; an exact model needs none."""
+    """The same model, searched with fewer points or not confirmed; most exact models are as quick as they can be."""
+    core = getattr(model, "core", model)
+    if isinstance(core, ReLUNetwork):
+        return core.roughly()
     if isinstance(model, BlackBox) and model.scalars is None:
         return replace(model, grid=min(points, model.grid), precision=1.0 / points)
     return model

@@ -8,7 +8,7 @@ until the network agrees by more than its sums would differ in another order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class ReLUNetwork:
     net: Net
     fill: FloatArray
     own: Decision
+    confirmed: bool = True
 
     exact = True
 
@@ -154,12 +155,19 @@ class ReLUNetwork:
         lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
         begin = np.where(lost, limit, 0.0 if start is None else start)
         search = Search(limit, begin, np.zeros(limit.shape), ASKED * self.reading.precision)
-        found = self._settled(Z, directions, self._ask_kernel(Z, directions, search), limit)
+        found = self._ask_kernel(Z, directions, search)
+        if not self.confirmed:
+            return found
+        found = self._settled(Z, directions, found, limit)
         if start is not None:  # the kernel looks past the start; the start itself counts
             i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
             _, stays = self._confirm(Z, directions, i, j, start[i, j])
             found[i[stays], j[stays]] = start[i[stays], j[stays]]
         return found
+
+    def roughly(self) -> ReLUNetwork:
+        """The same without asking the network itself at each answer: for a search, whose end is confirmed anyway."""
+        return replace(self, confirmed=False)
 
     def _settled(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
         """The kernel's answers, moved on until the network itself agrees."""
