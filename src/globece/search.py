@@ -33,14 +33,14 @@ MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
 # Rays that a climb may follow, for each affected input and at least: chosen so that the search takes a small part of
 # the paper's 2,000 predictions an input (docs/search.md). A network's ray is dearer than the others'.
-RAYS = {"LinearModel": (20.0, 20_000), "TreeEnsemble": (25.0, 4_000), "ReLUNetwork": (1.5, 2_500)}
+RAYS = {"LinearModel": (20.0, 40_000), "TreeEnsemble": (40.0, 6_000), "ReLUNetwork": (1.5, 2_500)}
 OTHER_RAYS = (10.0, 6_000)
 MOST_RAYS = 2_000_000
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
 STARTS = 5  # single moves from which a chain is climbed
 NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
 PRUNING = 0.4  # share of the rays that pruning may take beside
-POLISHING = 0.3  # share of the rays kept for polishing directions together
+FIRST, POLISHING = 0.45, 0.2  # shares of the rays for the first direction, and for polishing all of them together
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 VERIFY_ROWS = 65_536
 
@@ -189,7 +189,8 @@ def _climbed(
     try:
         for i in range(wanted):
             judge.stage = f"direction {i + 1}"
-            chain = _from_starts(judge, effort, settings, rays_ * (1.0 if wanted == 1 else 1.0 - POLISHING) / wanted)
+            share = 1.0 if wanted == 1 else FIRST if i == 0 else (1.0 - FIRST - POLISHING) / (wanted - 1)
+            chain = _from_starts(judge, effort, settings, share * rays_)
             paid = judge.costs([chain], n)[0]
             together = np.minimum(judge.best, paid)
             if chains and not together.sum() < judge.best.sum() * (1.0 - plateau):

@@ -146,3 +146,15 @@ def test_every_move_is_needed(model: Any) -> None:
             without[f.columns] = 0.0
             paid = np.minimum(scale(problem, without[None]).cost[0], others)
             assert score(paid, ex.budget) > ex.score, f"direction {i} does not need {f.name}"
+
+
+def test_two_moves_that_only_help_together_are_found() -> None:
+    space = matrix_space(X, ranges="unbounded", whole=[])
+    homes = space["home"]
+
+    def both(rows: np.ndarray) -> np.ndarray:
+        owns = space.codes(space.encode(rows), homes) == 1
+        return (owns & (rows[:, 0] > np.quantile(X[:, 0], 0.9))).astype(int)
+
+    ex = gc.explain(both, X, space=space, rng=0)
+    assert ex.coverage > 0.95

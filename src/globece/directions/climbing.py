@@ -21,8 +21,12 @@ from globece.progress import Monitor
 from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
+FEW_INPUTS = 200  # so many judge the last round, however few rays there are
 RANKING_ROWS = 16  # inputs whose margins rank the moves
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
+FEEBLE = 0.85  # single moves that leave this share of the score are no good start
+LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
+PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
 WIDEST = 1  # how often the view is widened before a climb ends
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
@@ -55,7 +59,7 @@ class Effort:
         first = 32 if per_step >= 2500 else 16
         breadth = int(np.clip(0.45 * per_step / first, 12, 400))
         second = int(np.clip(0.25 * per_step / 8, 2 * first, 1024))
-        third = int(np.clip(0.3 * per_step / 3, 2 * second, 4096))
+        third = int(np.clip(0.3 * per_step / 3, max(2 * second, FEW_INPUTS), 4096))
         rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs))
         return cls(int(rays_), breadth, rows)
 
@@ -141,6 +145,8 @@ def climb(
         try:
             view = effort.wider(wider, len(judge.problem.inputs))
             near = [] if only_vary else additions(chain, _promising(judge, chain, every, view), most)
+            if wider and near and score > LEFT * judge.problem.budget:
+                near += _in_pairs(chain, every, most)
             near = list(dict.fromkeys([*variations(chain), *near]))
             if not near:
                 break
@@ -171,16 +177,45 @@ def _race(judge: Judge, chains: list[Chain], effort: Effort) -> tuple[Chain, flo
 
 
 def first_moves(judge: Judge, effort: Effort, most: int) -> list[Chain]:
-    """The best single moves, of different features: where a climb may start."""
-    singles = additions(Chain(), moves(judge.problem.space), None)
-    for rows, keep in zip(effort.rows[:2], (max(4 * most, 12), len(singles)), strict=True):
-        scores = judge.scores(singles, rows)
-        singles = [singles[i] for i in np.argsort(scores, kind="stable")[:keep]]
+    """Where a climb may start: the best single moves of different features, and pairs where no single one does much."""
+    every = moves(judge.problem.space)
+    singles, scores = _sorted(judge, additions(Chain(), every, None), effort, max(4 * most, 12))
     found: dict[int, Chain] = {}
     for chain in singles:
         (feature,) = [t.block for t in chain.turns] or [-1 - g.column for g in chain.glides]
         found.setdefault(feature, chain)
-    return list(found.values())[:most]
+    starts = list(found.values())[:most]
+    if scores[0] > max(FEEBLE * judge.best[: effort.rows[1]].mean(), LEFT * judge.problem.budget):
+        some = _in_pairs(Chain(), every, None)
+        best, paired = _sorted(judge, some, effort, 8)
+        if some and paired[0] < scores[0]:
+            starts = [*best[: max(1, most // 2)], *starts][:most]
+    return starts
+
+
+def _in_pairs(chain: Chain, every: list[Glide | Turn], most: int | None) -> list[Chain]:
+    """The chain with two more moves, which may only help together; so many of them, spread over all."""
+    longer = chain.n_features + 2
+    pairs: dict[Chain, None] = {}
+    for one in _spread(additions(chain, every, most), PAIRS_FROM):
+        pairs |= dict.fromkeys(p for p in _spread(additions(one, every, most), PAIRS_TO) if p.n_features == longer)
+    return list(pairs)
+
+
+def _spread(chains: list[Chain], n: int) -> list[Chain]:
+    """At most n chains, evenly from all."""
+    return chains if len(chains) <= n else [chains[i] for i in np.linspace(0, len(chains) - 1, n).astype(int)]
+
+
+def _sorted(judge: Judge, chains: list[Chain], effort: Effort, keep: int) -> tuple[list[Chain], FloatArray]:
+    """The better chains on the second round's inputs, and their scores, the best first."""
+    if not chains:
+        return [], np.zeros(0)
+    for rows, left in zip(effort.rows[:2], (keep, len(chains)), strict=True):
+        scores = judge.scores(chains, rows)
+        order = np.argsort(scores, kind="stable")[:left]
+        chains, scores = [chains[i] for i in order], scores[order]
+    return chains, scores
 
 
 def _promising(judge: Judge, chain: Chain, every: list[Glide | Turn], effort: Effort) -> list[Glide | Turn]:
