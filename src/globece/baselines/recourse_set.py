@@ -180,6 +180,27 @@ class GroupRecourse:
 
 
 @dataclass(frozen=True, slots=True)
+class SideBySide:
+    """One group's recourse by rules, and by an audit's directions.
+
+    Attributes
+    ----------
+    name
+        The group.
+    rules
+        What the rules give it.
+    coverage, average_cost, score
+        What the audit's directions give it.
+    """
+
+    name: str
+    rules: GroupRecourse
+    coverage: float
+    average_cost: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class RuleCounterfactuals:
     """The covered inputs before and after, in the user's own columns, each by the rule that is cheapest for it."""
 
@@ -338,6 +359,28 @@ class RecourseSet:
             self._group(f"{feature} = {f.label(category)}", codes == c, everything)
             for c, category in enumerate(f.categories)
             if (codes == c).any()
+        )
+
+    def beside(self, audit: Any) -> tuple[SideBySide, ...]:
+        """These rules and an audit's translations, group by group of that audit.
+
+        Parameters
+        ----------
+        audit
+            A :class:`globece.Audit` of the same rows.
+        """
+        labels = audit.groups.labels
+        if len(labels) != self.n_rows:
+            raise InvalidDataError(f"audit is of {len(labels):,} rows and these rules are of {self.n_rows:,}")
+        everything = tuple(range(self.n_rules))
+        return tuple(
+            SideBySide(
+                name,
+                self._group(name, labels[self.rows] == g, everything),
+                *(float(getattr(audit.by_group[name], measure)) for measure in ("coverage", "average_cost", "score")),
+            )
+            for g, name in enumerate(audit.groups.names)
+            if name in audit.by_group
         )
 
     def _group(self, name: str, inside: BoolArray, rules: tuple[int, ...]) -> GroupRecourse:
