@@ -42,6 +42,8 @@ def main(names: list[str]) -> None:
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
     write_text(PAGE, "\n".join(sections))
+    if (RESULTS / "ares.json").exists():
+        importlib.import_module("bench.figures").main()
     print(f"wrote {PAGE}")
 
 
