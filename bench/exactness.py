@@ -154,6 +154,7 @@ def render(result: list[dict[str, Any]]) -> str:
         "scalars reported",
         "that do not flip",
         "grid points before that do",
+        "of these beyond rounding",
     ]
     return (
         f"## Exactness\n\n{DIRECTIONS} random directions of one to five features over all affected inputs. Every "
