@@ -13,19 +13,17 @@ from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search,
 from globece.audit import run as run_audit
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.errors import InvalidParameterError, ModelError, check_choice, check_count, check_number
+from globece.errors import InvalidParameterError, check_choice, check_count
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, tally
+from globece.posing import Seed, check_budget, checked, cost_on, generator_of, own_rows
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
-from globece.space import BoolArray, FeatureSpace, FloatArray
+from globece.space import BoolArray, FeatureSpace
 from globece.tables import read_table
 from globece.version import __version__
-
-ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
-Seed = int | np.random.Generator | None
 
 
 def explain(
@@ -89,13 +87,13 @@ def explain(
     >>> ex.n_affected, ex.coverage, round(ex.average_cost, 3)
     (3, 1.0, 6.25)
     """
-    settings = _checked("settings", settings or Settings(), Settings)
+    settings = checked("settings", settings or Settings(), Settings)
     wanted = check_n_directions(n_directions, settings)
-    limit = _budget(budget)
-    space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
-    cost = _cost(cost, space)
+    limit = check_budget(budget)
+    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    cost = cost_on(cost, space)
     _check_generator(generator)
-    random = _rng(rng)
+    random = generator_of(rng)
     with monitoring(progress, time_limit) as monitor:
         problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         return _explained(problem, decided, generator, wanted, settings, random, monitor)
@@ -155,14 +153,14 @@ def audit(
     >>> au.verdict.conclusion, au.verdict.against
     ('recourse bias', 'foreign = 1')
     """
-    settings = _checked("settings", settings or Settings(), Settings)
-    judging = _checked("judging", judging or AuditSettings(), AuditSettings)
+    settings = checked("settings", settings or Settings(), Settings)
+    judging = checked("judging", judging or AuditSettings(), AuditSettings)
     wanted = check_n_directions(check_count("n_directions", n_directions), settings)
     assert isinstance(wanted, int)
-    limit = _budget(budget)
+    limit = check_budget(budget)
     table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
     X = _models_columns(model, X, space)
-    space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
     Z = space.encode(X)
     groups = find_groups(by, table, space, Z, parameter="by", missing=judging.missing)
     if len(groups) < 2:
@@ -180,9 +178,9 @@ def audit(
         groups.place(reference, "reference")
     fixed = dict.fromkeys([*groups.features, *(levels.features if levels else ())])
     space = space.constrain(immutable=list(fixed))
-    cost = _cost(cost, space)
+    cost = cost_on(cost, space)
     _check_generator(generator)
-    seed = int(_rng(rng).integers(2**31))
+    seed = int(generator_of(rng).integers(2**31))
     with monitoring(progress, time_limit) as monitor:
         problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         question = Question(problem, decided, groups, levels, reference)
@@ -236,19 +234,19 @@ def who_benefits(
     >>> who_benefits(model, X, {"income": +5}, space=space, mode="scaled").overall.flipped
     3
     """
-    settings = _checked("settings", settings or Settings(), Settings)
+    settings = checked("settings", settings or Settings(), Settings)
     check_choice("mode", mode, ("fixed", "scaled"))
     if not isinstance(action, Mapping) or not action:
         raise InvalidParameterError(f"action must map features to a category or a number to add; got {action!r}")
-    limit = _budget(budget)
+    limit = check_budget(budget)
     table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
     X = _models_columns(model, X, space)
-    space = _checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
     groups = None
     if by is not None:
         groups = find_groups(by, table, space, space.encode(X), parameter="by", missing="group")
         space = space.constrain(immutable=groups.features)
-    problem, decided = _posed(model, X, _cost(cost, space), limit, settings, favourable, threshold, None)
+    problem, decided = _posed(model, X, cost_on(cost, space), limit, settings, favourable, threshold, None)
     found = benefits(problem, decided, action, mode, groups, _provenance(problem, None, ()))
     calls, rows = tally(problem.model)
     counted = replace(found.explanation.provenance, model_calls=calls, model_rows=rows)
@@ -323,27 +321,9 @@ def _posed(
         rows=Z,
         compile=settings.exact,
     )
-    decided = _own_rows(box, X, Z)
-    asked = box if robust is None else robust_model(box, _checked("robust", robust, Robust), Z)
+    decided = own_rows(box, X, Z)
+    asked = box if robust is None else robust_model(box, checked("robust", robust, Robust), Z)
     return Problem(asked, Z, cost, budget, settings.max_scalar), decided
-
-
-def _budget(budget: float) -> float:
-    limit = check_number("budget", budget, open_low=True)
-    if not np.isfinite(limit):
-        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
-    return limit
-
-
-def _cost(cost: CostModel | None, space: FeatureSpace) -> CostModel:
-    """The cost model, on this space."""
-    cost = _checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
-    assert isinstance(cost, CostModel)
-    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
-    if cost.space.columns != space.columns or unpriced:
-        what = f": it prices no change of {unpriced}" if unpriced else ""
-        raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
-    return replace(cost, space=space)
 
 
 def _check_generator(generator: DirectionGenerator | None) -> None:
@@ -363,31 +343,3 @@ def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
     if set(known) >= set(names) or not set(known) <= set(names):
         return X  # nothing is too much, or something else is wrong, which encode or the model will say
     return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()
-
-
-def _own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:
-    """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
-    # A copy, since a model may change what it is given; frames that cannot be changed need none.
-    direct = box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) if len(Z) <= ASK_AT_ONCE else None
-    decided = box.favourable(Z)
-    if direct is not None and (direct != decided).any():
-        differing = int((direct != decided).sum())
-        raise ModelError(
-            f"{box.name} gives {differing:,} of {len(Z):,} rows another outcome after encode and decode; "
-            "does it depend on the index, on something outside the columns, or on chance?"
-        )
-    return decided
-
-
-def _rng(rng: Seed) -> np.random.Generator:
-    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator, type(None))):
-        raise InvalidParameterError(f"rng must be a whole number, a numpy Generator or None; got {rng!r}")
-    if isinstance(rng, (int, np.integer)) and rng < 0:
-        raise InvalidParameterError(f"rng must not be negative; got {rng!r}")
-    return np.random.default_rng(rng)
-
-
-def _checked(name: str, value: Any, kind: type) -> Any:
-    if not isinstance(value, kind):
-        raise InvalidParameterError(f"{name} must be a {kind.__name__}; got {value!r}")
-    return value

@@ -25,6 +25,7 @@ ORDER = [
     ["rays", "bundle"],
     ["pricing"],
     ["models"],
+    ["posing"],
     ["directions"],
     ["search"],
     ["bounds", "explanation", "rules"],

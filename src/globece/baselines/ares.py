@@ -27,7 +27,6 @@ from globece.directions.scaling import content_order
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
-    ModelError,
     UnknownFeatureError,
     check_choice,
     check_count,
@@ -36,14 +35,13 @@ from globece.errors import (
 from globece.explanation import Provenance
 from globece.models.adapt import as_model
 from globece.models.blackbox import BlackBox
+from globece.posing import Seed, check_budget, checked, cost_on, generator_of, own_rows
 from globece.progress import Monitor, Progress, monitoring
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.version import __version__
 
 SUPPORTS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
 ENOUGH_TRIPLES = 100_000
-ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
-Seed = int | np.random.Generator | None
 Subgroups = Sequence[str | Sequence[str]]
 
 
@@ -191,7 +189,7 @@ def ares(
         AresSettings() if settings is None else settings,
     )
     with monitoring(progress, time_limit) as monitor:
-        return _run(made, _rng(rng), monitor, "AReS", 1)[0]
+        return _run(made, generator_of(rng), monitor, "AReS", 1)[0]
 
 
 def fast_ares(
@@ -229,7 +227,7 @@ def fast_ares(
     """
     made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(progress, time_limit) as monitor:
-        return _run(made, _rng(rng), monitor, "Fast AReS", 1)[0]
+        return _run(made, generator_of(rng), monitor, "Fast AReS", 1)[0]
 
 
 def several(
@@ -265,7 +263,7 @@ def several(
     n = check_count("n", n)
     made = _prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(False, None) as monitor:
-        found = _run(made, _rng(rng), monitor, "Fast AReS", n)
+        found = _run(made, generator_of(rng), monitor, "Fast AReS", n)
     distinct = {frozenset(rule.text(r.space) for rule in r.rules): r for r in reversed(found)}
     return tuple(sorted(distinct.values(), key=lambda r: (r.score, [rule.text(r.space) for rule in r.rules])))
 
@@ -328,24 +326,10 @@ def _prepare(
     subgroups: Subgroups | None,
     settings: AresSettings | None,
 ) -> _Made:
-    limit = check_number("budget", budget, open_low=True)
-    if not np.isfinite(limit):
-        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
-    if space is None:
-        space = FeatureSpace.from_frame(X)
-    elif not isinstance(space, FeatureSpace):
-        raise InvalidParameterError(f"space must be a FeatureSpace; got {space!r}")
-    if settings is None:
-        settings = fast_settings(space, limit)
-    elif not isinstance(settings, AresSettings):
-        raise InvalidParameterError(f"settings must be an AresSettings; got {settings!r}")
-    if cost is None:
-        cost = CostModel.bins(space)
-    elif not isinstance(cost, CostModel):
-        raise InvalidParameterError(f"cost must be a CostModel; got {cost!r}")
-    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
-    if cost.space.columns != space.columns or unpriced:
-        raise InvalidParameterError("cost belongs to another space than space; build it from the same one")
+    limit = check_budget(budget)
+    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    settings = checked("settings", settings if settings is not None else fast_settings(space, limit), AresSettings)
+    cost = cost_on(cost, space)
     _check_subgroups(space, subgroups)
     Z = space.encode(X)
     # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
@@ -359,18 +343,10 @@ def _prepare(
         compile=False,
     )
     assert isinstance(box, BlackBox)
-    decided = box.favourable(Z)
+    # rows that come back from encoding just as they were need not be asked about twice
     same = isinstance(X, np.ndarray) and np.array_equal(space.decode(Z), X, equal_nan=X.dtype.kind == "f")
-    if (
-        not same
-        and len(Z) <= ASK_AT_ONCE
-        and (box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) != decided).any()
-    ):
-        raise ModelError(
-            f"{box.name} gives some rows another outcome after encode and decode; "
-            "does it depend on the index, on something outside the columns, or on chance?"
-        )
-    return _Made(box, Z, decided, replace(cost, space=space), limit, subgroups, settings)
+    decided = box.favourable(Z) if same else own_rows(box, X, Z)
+    return _Made(box, Z, decided, cost, limit, subgroups, settings)
 
 
 def _run(made: _Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
@@ -697,14 +673,6 @@ def _check_again(made: _Made, rules: tuple[TwoLevelRule, ...], inputs: FloatArra
         waiting = waiting[wrong]
         waiting = waiting[np.isfinite(costs[:, waiting]).any(axis=0)]
     return refused
-
-
-def _rng(rng: Seed) -> np.random.Generator:
-    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator, type(None))):
-        raise InvalidParameterError(f"rng must be a whole number, a numpy Generator or None; got {rng!r}")
-    if isinstance(rng, (int, np.integer)) and rng < 0:
-        raise InvalidParameterError(f"rng must not be negative; got {rng!r}")
-    return np.random.default_rng(rng)
 
 
 __all__ = ["AresSettings", "ares", "fast_ares", "fast_settings", "ground_set", "several"]

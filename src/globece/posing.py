@@ -1,0 +1,66 @@
+"""How a problem is posed: what every front door checks before it asks the model anything, and right after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from globece.costs import CostModel
+from globece.errors import InvalidParameterError, ModelError, check_number
+from globece.models.adapt import Compiled
+from globece.models.blackbox import BlackBox
+from globece.space import BoolArray, FeatureSpace, FloatArray
+
+ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
+Seed = int | np.random.Generator | None
+
+
+def checked(name: str, value: Any, kind: type) -> Any:
+    """The value, if it is of this kind; otherwise an error with its name."""
+    if not isinstance(value, kind):
+        raise InvalidParameterError(f"{name} must be a {kind.__name__}; got {value!r}")
+    return value
+
+
+def check_budget(budget: float) -> float:
+    """A budget that is a number above 0, or an error."""
+    limit = check_number("budget", budget, open_low=True)
+    if not np.isfinite(limit):
+        raise InvalidParameterError(f"budget must be finite; got {budget!r}")
+    return limit
+
+
+def cost_on(cost: CostModel | None, space: FeatureSpace) -> CostModel:
+    """The cost model, on this space."""
+    cost = checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
+    assert isinstance(cost, CostModel)
+    unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
+    if cost.space.columns != space.columns or unpriced:
+        what = f": it prices no change of {unpriced}" if unpriced else ""
+        raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
+    return replace(cost, space=space)
+
+
+def generator_of(rng: Seed) -> np.random.Generator:
+    """The random generator of a call."""
+    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator, type(None))):
+        raise InvalidParameterError(f"rng must be a whole number, a numpy Generator or None; got {rng!r}")
+    if isinstance(rng, (int, np.integer)) and rng < 0:
+        raise InvalidParameterError(f"rng must not be negative; got {rng!r}")
+    return np.random.default_rng(rng)
+
+
+def own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:
+    """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
+    # A copy, since a model may change what it is given; frames that cannot be changed need none.
+    direct = box.decide(X.copy() if hasattr(X, "copy") else X, len(Z)) if len(Z) <= ASK_AT_ONCE else None
+    decided = box.favourable(Z)
+    if direct is not None and (direct != decided).any():
+        differing = int((direct != decided).sum())
+        raise ModelError(
+            f"{box.name} gives {differing:,} of {len(Z):,} rows another outcome after encode and decode; "
+            "does it depend on the index, on something outside the columns, or on chance?"
+        )
+    return decided
