@@ -7,7 +7,6 @@ are derived from it as plain data, without asking the model again; drawing and s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,11 @@ import numpy as np
 from globece import rays
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
-from globece.directions.scaling import scale, score
+from globece.directions.scaling import scale
 from globece.errors import InvalidDataError, InvalidParameterError, check_count, check_number
 from globece.models.base import Model
 from globece.models.robust import own
+from globece.recourse import Recourse
 from globece.rules import RulesChart, mean_cost, rules_chart
 from globece.search import verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -152,7 +152,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Recourse):
     """A few directions along which the affected inputs can travel, and how far each must go.
 
     Attributes
@@ -194,48 +194,6 @@ class Explanation:
     def n_directions(self) -> int:
         """Number of directions."""
         return len(self.directions)
-
-    @property
-    def n_affected(self) -> int:
-        """Number of affected inputs."""
-        return len(self.inputs)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody is affected: every row given has the favourable outcome already."""
-        return self.n_affected == 0
-
-    @cached_property
-    def best_costs(self) -> FloatArray:
-        """Minimum cost of each affected input over all directions."""
-        return self.costs.min(axis=0) if self.n_directions else np.full(self.n_affected, np.inf)
-
-    @property
-    def n_covered(self) -> int:
-        """Number of affected inputs with recourse within the budget."""
-        return int(np.isfinite(self.best_costs).sum())
-
-    @property
-    def n_without_recourse(self) -> int:
-        """Number of affected inputs without recourse within the budget."""
-        return self.n_affected - self.n_covered
-
-    @property
-    def coverage(self) -> float:
-        """Share of the affected inputs with recourse within the budget, in [0, 1]; 1 if nobody is affected."""
-        return self.n_covered / self.n_affected if self.n_affected else 1.0
-
-    @property
-    def average_cost(self) -> float:
-        """Mean minimum cost over the covered inputs; ``inf`` if nobody is covered, 0 if nobody is affected."""
-        if self.is_empty:
-            return 0.0
-        return mean_cost(self.best_costs[np.isfinite(self.best_costs)])
-
-    @property
-    def score(self) -> float:
-        """Mean minimum cost over the affected inputs, with no recourse charged at the budget; lower is better."""
-        return score(self.best_costs, self.budget)
 
     # -- views ---------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,9 @@ ORDER = [
     ["posing"],
     ["directions"],
     ["search"],
-    ["bounds", "explanation", "rules"],
+    ["rules"],
+    ["recourse"],
+    ["bounds", "explanation"],
     ["robustness"],
     ["audit", "baselines"],
     ["api"],
@@ -39,7 +41,6 @@ ORDER = [
 BESIDE = {
     ("progress", "errors"),
     ("explanation", "bounds"),
-    ("explanation", "rules"),
     ("datasets", "io"),
     ("cli", "web"),
     ("robustness", "explanation"),

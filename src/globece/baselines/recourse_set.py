@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -21,6 +20,7 @@ from globece.errors import InvalidDataError, UnknownFeatureError
 from globece.explanation import MinimumCosts, Provenance
 from globece.models.base import Model
 from globece.rays import BUDGET_SLACK
+from globece.recourse import Recourse
 from globece.rules import mean_cost
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
@@ -212,7 +212,7 @@ class RuleCounterfactuals:
 
 
 @dataclass(frozen=True, eq=False)
-class RecourseSet:
+class RecourseSet(Recourse):
     """Two-level rules, and for every affected input what each of them costs it.
 
     Attributes
@@ -258,46 +258,6 @@ class RecourseSet:
     def n_rules(self) -> int:
         """Number of rules."""
         return len(self.rules)
-
-    @property
-    def n_affected(self) -> int:
-        """Number of affected inputs."""
-        return len(self.inputs)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody is affected."""
-        return self.n_affected == 0
-
-    @cached_property
-    def best_costs(self) -> FloatArray:
-        """Cost of the cheapest rule for each affected input; ``inf`` where none gives recourse."""
-        return self.costs.min(axis=0) if self.n_rules else np.full(self.n_affected, np.inf)
-
-    @property
-    def n_covered(self) -> int:
-        """Number of affected inputs with recourse."""
-        return int(np.isfinite(self.best_costs).sum())
-
-    @property
-    def n_without_recourse(self) -> int:
-        """Number of affected inputs without recourse."""
-        return self.n_affected - self.n_covered
-
-    @property
-    def coverage(self) -> float:
-        """Share of the affected inputs with recourse, what AReS calls accuracy; 1 if nobody is affected."""
-        return self.n_covered / self.n_affected if self.n_affected else 1.0
-
-    @property
-    def average_cost(self) -> float:
-        """Mean cost over the covered inputs; ``inf`` if nobody is covered, 0 if nobody is affected."""
-        return 0.0 if self.is_empty else mean_cost(self.best_costs[np.isfinite(self.best_costs)])
-
-    @property
-    def score(self) -> float:
-        """Mean cost over the affected inputs, with no recourse charged at the budget: as of an explanation."""
-        return score(self.best_costs, self.budget)
 
     @property
     def subgroups(self) -> tuple[tuple[Condition, ...], ...]:
