@@ -1,0 +1,135 @@
+"""How the ground set is made, reduced and optimised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from globece.baselines.items import Binning, Target
+from globece.baselines.objectives import AccuracyCost, Objective
+from globece.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_number,
+)
+from globece.space import FeatureSpace
+
+Subgroups = Sequence[str | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class AresSettings:
+    """How the ground set is made, reduced and optimised.
+
+    Parameters
+    ----------
+    support
+        Least share of the rows that have an itemset, p. ``None`` takes the highest of 0.9, 0.8, ... down to 0.01 that
+        gives a ground set of 100,000 triples, or the lowest that stays within ``max_itemsets``.
+    bins, binning, target
+        Bins of a continuous feature, how they are cut, and where in one a Then ends; see
+        :meth:`globece.baselines.items.Items.of`.
+    match_features
+        Whether a Then has the features of its Inner-If.
+    thens_from
+        Rows whose itemsets the Thens are: ``"all"``, or only the ``"favourable"`` ones.
+    max_rules, max_width, max_subgroups
+        Most rules, most conditions in both Ifs of one, most different Outer-Ifs: epsilon 1, 2 and 3.
+    objective
+        What the optimisation maximises: :class:`AccuracyCost` or :class:`FourTerms`.
+    exchanges, repeats
+        Most rules that one exchange takes out, and how often to search; Lee et al. (2009) have k and k + 1 for k
+        constraints, the paper finds 1 and 1 to do as well.
+    reduce_rules
+        RL-reduction: leave Inner-Ifs out whose features occur together once. Off with Then-generation.
+    then_support
+        Then-generation with this support q: Thens are the combinations of values that so large a share of the rows
+        have in the Inner-If's features. ``None`` takes the Thens from the frequent itemsets.
+    evaluate
+        V-reduction r: how many triples, drawn from the ground set by seed, to evaluate; ``None`` for all.
+    only_improving
+        V-reduction r': of those keep only the ones that raise the accuracy of the ones kept before.
+    select
+        V-selection s: how many of the triples with the most coverage to optimise over; ``None`` for all.
+    race_rows
+        Race: try all changes on this many affected inputs first, drawn by seed, and only those that do well there on
+        all inputs. ``None`` tries every change on everybody.
+    max_itemsets, max_triples
+        Bounds beyond which the ground set would not fit, and an error says so.
+    batch_rows, timeout
+        Most rows that the model gets at once, and seconds that one call may take.
+    """
+
+    support: float | None = 0.1
+    bins: int = 10
+    binning: Binning = "equal"
+    target: Target = "middle"
+    match_features: bool = True
+    thens_from: Literal["all", "favourable"] = "all"
+    max_rules: int = 20
+    max_width: int = 7
+    max_subgroups: int = 10
+    objective: Objective = field(default_factory=AccuracyCost)
+    exchanges: int = 1
+    repeats: int = 1
+    reduce_rules: bool = False
+    then_support: float | None = None
+    evaluate: int | None = None
+    only_improving: bool = False
+    select: int | None = None
+    race_rows: int | None = None
+    max_itemsets: int = 100_000
+    max_triples: int = 5_000_000
+    batch_rows: int = 65_536
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.support is not None:
+            check_number("support", self.support, open_low=True, high=1.0)
+        check_choice("thens_from", self.thens_from, ("all", "favourable"))
+        for name in ("max_rules", "max_subgroups", "repeats", "max_itemsets", "max_triples", "batch_rows"):
+            check_count(name, getattr(self, name))
+        check_count("max_width", self.max_width, low=2)
+        check_count("exchanges", self.exchanges, low=0)
+        if self.then_support is not None:
+            check_number("then_support", self.then_support, high=1.0)
+        for name in ("evaluate", "select", "race_rows"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        if not isinstance(self.objective, Objective):
+            raise InvalidParameterError(
+                f"objective must be an AccuracyCost or a FourTerms, or have a terms method; got {self.objective!r}"
+            )
+
+
+def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
+    """What :func:`fast_ares` does by default, for a space and a budget.
+
+    The paper found Then-generation to do well where most features are continuous, and RL-reduction elsewhere.
+
+    Parameters
+    ----------
+    space
+        The space.
+    budget
+        The most that recourse may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fast_settings(FeatureSpace.from_matrix(np.arange(6.0).reshape(3, 2))).then_support
+    0.0
+    """
+    limit = check_number("budget", budget, open_low=True)
+    mostly_numbers = 2 * sum(f.kind == "continuous" for f in space.features) > len(space.features)
+    return AresSettings(
+        support=None,
+        reduce_rules=not mostly_numbers,
+        then_support=0.0 if mostly_numbers else None,
+        objective=AccuracyCost(1.0 / limit),
+        evaluate=20_000,
+        race_rows=500,
+        max_itemsets=5000,
+    )
