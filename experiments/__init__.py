@@ -1,1 +1,1 @@
-"""The paper, from one command: `python -m experiments` (`make paper`) computes, draws and writes every table and figure."""
+"""The paper, from one command: `python -m experiments` (`make paper`) computes, draws and writes all of it."""

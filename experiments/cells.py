@@ -24,6 +24,7 @@ class Run:
 
     models: Path | None = None  # a folder of given models; none: the paper's models, trained here
     quick: bool = False  # a smoke run: every step, on few rows and samples
+    cap: float = 120.0  # seconds for a method that may not end, such as plain AReS on Default Credit
 
 
 @dataclass(frozen=True)

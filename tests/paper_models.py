@@ -126,7 +126,11 @@ def load_dataset(dataset: str) -> Dataset:
 @cache
 def load_paper_model(dataset: str, kind: Kind) -> Any:
     """Return one of the twelve models, loaded once."""
-    folder = model_folder(dataset)
+    return read_model(model_folder(dataset), kind)
+
+
+def read_model(folder: Path, kind: Kind) -> Any:
+    """Read a model from a data set's folder of them."""
     if kind == "xgb":
         model = xgboost.XGBClassifier()
         model.load_model(folder / "xgb.json")
