@@ -26,7 +26,10 @@ from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
-PUSHED_ROWS = 512  # rows moved about for the check, beside the user's own
+# Rows of the user's on which a compiled model is checked, and rows moved about beside them. It is a check of the
+# compiler, not of the results: every counterfactual is predicted by the original again.
+CHECKED_ROWS, PUSHED_ROWS = 1024, 512
+OWN = "the rows given"
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def as_model(
     favourable, threshold, timeout
         As for :func:`globece.models.decision.decision`.
     rows
-        Encoded rows on which a compiled model is checked against the original.
+        Encoded rows; on some of them a compiled model is checked against the original.
     compile
         Whether to try to follow the model exactly; ``False`` leaves it a black box.
     grid, scalars, batch_rows
@@ -243,16 +246,23 @@ def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
     """Compare the compiled model with the original, on the user's rows and on rows pushed about."""
     if rows is None or not len(rows):
         return
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), PUSHED_ROWS)).astype(int)]
-    for what, Z in (("the rows given", rows), ("rows pushed along random rays", _pushed(box.space, some))):
-        ours, theirs = core.favourable(Z), box.favourable(Z)
-        margin = core.margin(Z)
-        differs = np.flatnonzero((ours != theirs) | ((margin > 0.0) != theirs))
+    own, some = _spread(rows, CHECKED_ROWS), _spread(rows, PUSHED_ROWS)
+    for what, Z in ((OWN, own), ("rows pushed along random rays", _pushed(box.space, some))):
+        theirs, margin = box.favourable(Z), core.margin(Z)
+        wrong = (margin > 0.0) != theirs
+        if what != OWN:  # the two ways of asking it agree, or the margin is 0: once is enough to see that
+            wrong |= core.favourable(Z) != theirs
+        differs = np.flatnonzero(wrong)
         if differs.size:
             size = np.abs(margin)
             # right on the boundary the two may round differently; the original decides there
             if not (size[differs] <= 1e-6 * np.nanmax(size)).all():
                 raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
+
+
+def _spread(rows: FloatArray, most: int) -> FloatArray:
+    """At most so many rows, evenly from all."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 def _pushed(space: FeatureSpace, Z: FloatArray) -> FloatArray:

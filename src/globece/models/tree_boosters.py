@@ -1,4 +1,4 @@
-"""Ensembles of XGBoost and LightGBM, read from the models' own JSON; neither library is imported for it."""
+"""Ensembles of XGBoost and LightGBM, read from what the models write of themselves; neither library is imported."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from numba import njit
 
 from globece.errors import ModelError
+from globece.models import ubjson
 from globece.models.tree_compile import Category, Sight
-from globece.models.tree_reading import Function, Reading, labels_of, table_of
+from globece.models.tree_reading import Function, Reading, flat_table, labels_of, table_of
 from globece.models.tree_verdict import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.space import FloatArray
 
@@ -61,16 +62,16 @@ XGBOOST_OBJECTIVES: dict[str, tuple[Function, Callable[[float], float]]] = {
 }
 
 
-def xgboost_json(estimator: Any) -> dict[str, Any]:
-    """The model as XGBoost itself writes it."""
+def xgboost_document(estimator: Any) -> dict[str, Any]:
+    """The model as XGBoost itself writes it, in the layout of its JSON files."""
     booster = estimator.get_booster() if hasattr(estimator, "get_booster") else estimator
-    model: dict[str, Any] = json.loads(bytes(booster.save_raw("json")))
+    model: dict[str, Any] = ubjson.loads(bytes(booster.save_raw("ubj")))
     return model
 
 
 def read_xgboost(estimator: Any) -> Reading:
     """Read a fitted estimator or a booster of XGBoost."""
-    learner = xgboost_json(estimator)["learner"]
+    learner = xgboost_document(estimator)["learner"]
     objective, params = learner["objective"]["name"], learner["learner_model_param"]
     grown = learner["gradient_booster"]
     if grown["name"] not in ("gbtree", "dart"):
@@ -96,14 +97,11 @@ def read_xgboost(estimator: Any) -> Reading:
     missing = getattr(estimator, "missing", np.nan)
     missing = float(np.float32(missing)) if missing is not None else np.nan
     sight = Sight(single=True, absent=(np.inf, -np.inf) if np.isnan(missing) else (missing, missing))
-    categories: list[Category] = []
-    rows = [_xgboost_tree(t, categories, not np.isnan(missing)) for t in trees[:used]]
-    leaves = [
-        (np.array(t["split_conditions"], np.float32)[r["feature"] < 0] * w)[:, None]
-        for t, r, w in zip(trees, rows, weights, strict=False)
-    ]
+    columns, categories = _xgboost_columns(trees[:used], not np.isnan(missing))
+    sizes = np.array([len(t["left_children"]) for t in trees[:used]])
+    outputs = (columns.pop("condition") * np.repeat(weights, sizes))[columns["feature"] < 0]
     return Reading(
-        table_of(rows, leaves, sight, categories),
+        flat_table(sizes, columns, outputs[:, None], sight, categories),
         np.array(per_tree[:used], dtype=np.int64),
         np.broadcast_to(start, n_classes).copy(),
         True,
@@ -114,33 +112,40 @@ def read_xgboost(estimator: Any) -> Reading:
     )
 
 
-def _xgboost_tree(tree: dict[str, Any], categories: list[Category], absent: bool) -> dict[str, Any]:
-    left = np.array(tree["left_children"])
-    inner = left >= 0
-    condition = np.array(tree["split_conditions"], dtype=np.float32)
-    default = np.array(tree["default_left"], dtype=bool)
-    category = np.full(len(left), -1)
-    for node, at, n in zip(
-        tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
-    ):
-        codes = np.sort(np.array(tree["categories"][at : at + n], dtype=np.int64))
-        category[node] = len(categories)
-        # the categories that are listed go right
-        categories.append(Category(codes, np.zeros(n, bool), True, bool(default[node])))
-    return {
-        "feature": np.where(inner, tree["split_indices"], -1),
+def _xgboost_columns(trees: list[dict[str, Any]], absent: bool) -> tuple[dict[str, Any], list[Category]]:
+    """The nodes of all trees, one after the other, and the splits by category among them."""
+
+    def joined(name: str) -> Any:
+        found = np.concatenate([t[name] for t in trees]) if trees else np.zeros(0)
+        return found.astype(found.dtype.newbyteorder("="))
+
+    left, condition, default = joined("left_children"), joined("split_conditions"), joined("default_left").astype(bool)
+    condition = condition.astype(np.float32)
+    category, categories, first = np.full(len(left), -1), list[Category](), 0
+    for tree in trees:
+        listed = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+        for node, at, n in listed:
+            codes = np.sort(np.array(tree["categories"][at : at + n], dtype=np.int64))
+            category[first + node] = len(categories)
+            # the categories that are listed go right
+            categories.append(Category(codes, np.zeros(n, bool), True, bool(default[first + node])))
+        first += len(tree["left_children"])
+    columns = {
+        "feature": np.where(left >= 0, joined("split_indices"), -1),
         "edge": np.nextafter(condition, np.float32(-np.inf)),  # below the condition goes left
         "missing_left": default,
         "absent": np.full(len(left), absent) & (category < 0),
         "category": category,
         "left": left,
-        "right": np.array(tree["right_children"]),
+        "right": joined("right_children"),
+        "condition": condition,
     }
+    return columns, categories
 
 
 def decoded(encoding: dict[str, Any]) -> tuple[Any, ...]:
     """Categories as XGBoost keeps them: numbers, or the bytes of all names with where each starts."""
-    offsets, values = encoding.get("offsets", []), encoding["values"]
+    offsets, values = (np.asarray(encoding.get(name, [])).tolist() for name in ("offsets", "values"))
     if not offsets:
         return tuple(values)
     text = bytes(v & 255 for v in values)

@@ -22,6 +22,7 @@ from globece.models.tree_kernel import ByteArray, Int32Array, Trees
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)
+LARGE = 1e38  # floats below this have a next one
 WHOLE_DOMAIN = (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
@@ -256,7 +257,24 @@ class _Asker:
         """For each edge the largest z on the same side of it as ``bottom``."""
         if isinstance(self.input, Number) and self.input.forward is None and self.sight == Sight():
             return edges.copy()
+        as_is = isinstance(self.input, Number) and self.input.forward is None
+        if as_is and self.sight == Sight(single=True) and (np.abs(edges) < LARGE).all():
+            return _last_rounding_to(edges)
         return last_alike(lambda z: self._seen(z) <= edges, np.full(len(edges), bottom), np.full(len(edges), top))
+
+
+def _last_rounding_to(edges: FloatArray) -> FloatArray:
+    """The largest doubles that, rounded to single precision, are not above these: half-way to the next float, or less.
+
+    >>> (z,) = _last_rounding_to(np.array([0.1]))
+    >>> [float(np.float32(v)) <= 0.1 for v in (z, np.nextafter(z, 1.0))]
+    [True, False]
+    """
+    down, up = np.float32(-np.inf), np.float32(np.inf)
+    last = edges.astype(np.float32)
+    last = np.where(last > edges, np.nextafter(last, down), last)
+    half = 0.5 * (last.astype(np.float64) + np.nextafter(last, up).astype(np.float64))
+    return np.where(half.astype(np.float32) <= last, half, np.nextafter(half, -np.inf))
 
 
 # -- putting it together -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from globece.errors import ModelError
-from globece.models.tree_boosters import decoded, read_lightgbm, read_xgboost, xgboost_json
+from globece.models.tree_boosters import decoded, read_lightgbm, read_xgboost, xgboost_document
 from globece.models.tree_catboost import read_catboost
 from globece.models.tree_reading import Reading, present, whole
 from globece.models.tree_sklearn import read_forest, read_gradient_boosting, read_hist_gradient_boosting
@@ -57,9 +57,9 @@ def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, t
         lists = estimator._preprocessor.named_transformers_["encoder"].categories_
         return {int(j): present(values) for j, values in zip(places, lists, strict=True) if not whole(values)}
     if reader is read_xgboost:
-        known = xgboost_json(estimator)["learner"]["gradient_booster"]
+        known = xgboost_document(estimator)["learner"]["gradient_booster"]
         encodings = known.get("gbtree", known)["model"].get("cats", {}).get("enc", [])
-        return {j: decoded(enc) for j, enc in enumerate(encodings) if enc["values"]}
+        return {j: decoded(enc) for j, enc in enumerate(encodings) if len(enc["values"])}
     return {}
 
 

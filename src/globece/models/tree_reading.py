@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,28 +61,37 @@ def table_of(
     if not outputs:
         raise ModelError("the ensemble has no trees")
     columns: dict[str, list[NDArray[Any]]] = {}
-    roots, nodes, leaves = [], 0, 0
     for tree in trees:
         n = len(tree["feature"])
-        is_leaf = tree["feature"] < 0
-        roots.append(nodes)
-        filled = {"absent": np.zeros(n, bool), "category": np.full(n, -1), **tree}
-        filled["left"] = np.where(is_leaf, leaves + np.cumsum(is_leaf) - 1, filled["left"] + nodes)
-        filled["right"] = np.where(is_leaf, -1, filled["right"] + nodes)
-        for name, column in filled.items():
+        for name, column in {"absent": np.zeros(n, bool), "category": np.full(n, -1), **tree}.items():
             columns.setdefault(name, []).append(column)
-        nodes, leaves = nodes + n, leaves + int(is_leaf.sum())
+    sizes = np.array([len(part) for part in columns["feature"]])
     flat = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return flat_table(sizes, flat, np.concatenate(outputs), sight, categories)
+
+
+def flat_table(
+    sizes: IntArray,
+    columns: Mapping[str, NDArray[Any]],
+    outputs: FloatArray,
+    sight: Sight,
+    categories: Sequence[Category] = (),
+) -> TreeTable:
+    """The same, of trees whose nodes lie one after the other already; ``sizes`` are their numbers of nodes."""
+    if not len(sizes):
+        raise ModelError("the ensemble has no trees")
+    roots = np.cumsum(sizes) - sizes
+    first, is_leaf = np.repeat(roots, sizes), columns["feature"] < 0
     return TreeTable(
-        flat["feature"].astype(np.int64),
-        flat["edge"].astype(np.float64),
-        flat["missing_left"].astype(bool),
-        flat["absent"].astype(bool),
-        flat["category"].astype(np.int64),
-        flat["left"].astype(np.int64),
-        flat["right"].astype(np.int64),
-        np.array(roots, dtype=np.int64),
-        np.concatenate(outputs).astype(np.float64),
+        columns["feature"].astype(np.int64),
+        columns["edge"].astype(np.float64),
+        columns["missing_left"].astype(bool),
+        columns["absent"].astype(bool),
+        columns["category"].astype(np.int64),
+        np.where(is_leaf, np.cumsum(is_leaf) - 1, columns["left"] + first).astype(np.int64),
+        np.where(is_leaf, -1, columns["right"] + first).astype(np.int64),
+        roots.astype(np.int64),
+        outputs.astype(np.float64),
         sight,
         tuple(categories),
     )
