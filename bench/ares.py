@@ -15,6 +15,10 @@ import time
 from itertools import product
 from typing import Any
 
+from bench import stages
+from bench.cases import case
+from bench.stages import warm
+
 DATASETS = ("compas", "german_credit", "heloc", "default_credit")
 KINDS = ("lr", "xgb", "dnn")
 SEEDS = (0, 1, 2)
@@ -53,15 +57,6 @@ FAST: dict[str, dict[str, Any]] = {
 COMPARED = {**FAST, "default_credit": {"support": 0.7, "then_support": 1 / 24_000}}
 PLAIN = {"compas": 0.02, "german_credit": 0.26}
 PLAIN_REFERENCE = {"compas": 0.1}
-REDUCTION = (0.39, 0.36, 0.33, 0.3, 0.26, 0.2, 0.16)
-NAIVE_REDUCTION = 0.33  # from this support on also by the loop over SD x RL x RL
-SERIES = {
-    "original": (0.325, 0.31, 0.3, 0.285),
-    "RL-reduction": (0.325, 0.3, 0.28, 0.25, 0.22),
-    "Then-generation": (0.85, 0.75, 0.7, 0.65, 0.6),
-}
-Q_SUPPORT, Q_VALUES = 0.3, (1 / 800, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-P_VALUES = (0.6, 0.5, 0.45, 0.4, 0.35, 0.3)
 
 
 def run() -> dict[str, Any]:
@@ -112,17 +107,6 @@ def _problem(dataset: str, kind: str) -> tuple[Any, Any, Any]:
     return paper, space, CostModel.bins(space, widths=paper.bin_widths)
 
 
-def _warm() -> None:
-    """Compile the kernels, or read them from the cache."""
-    import numpy as np
-
-    from globece.baselines import AccuracyCost, AresSettings, ares
-
-    X = np.random.default_rng(0).random((60, 3))
-    for lam in (0.0, 0.1):
-        ares(lambda X: (X[:, 0] > 0.5).astype(int), X, settings=AresSettings(bins=3, objective=AccuracyCost(lam)))
-
-
 # -- one predict per triple -------------------------------------------------------------------------------------------
 
 
@@ -143,7 +127,7 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
     from globece.rays import BUDGET_SLACK
 
     paper, space, cost = _problem(dataset, kind)
-    _warm()
+    warm()
     options = (grounds or COMPARED)[dataset]
     ground = ground_set(space, paper.x, ~paper.affected, None, AresSettings(**options))
     inputs = paper.x[paper.affected]
@@ -226,7 +210,7 @@ def _timed(
     dataset: str, kind: str, method: Any, settings: Any, budget: float, seeds: tuple[int, ...]
 ) -> dict[str, Any]:
     paper, space, cost = _problem(dataset, kind)
-    _warm()
+    warm()
     found, walls, cpus = [], [], []
     for seed in seeds:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -254,117 +238,20 @@ def _timed(
 
 
 def reduction(dataset: str, kind: str) -> dict[str, Any]:
-    """RL-reduction's ground set beside the full one, and beside the plain loop where that ends."""
-    from globece.baselines import AresSettings
-    from globece.baselines.ares import ground_set
-
-    paper, space, _ = _problem(dataset, kind)
-    rows = []
-    for support in REDUCTION:
-        made, seconds = {}, {}
-        for reduced in (False, True):
-            start = time.perf_counter()
-            settings = AresSettings(support=support, reduce_rules=reduced)
-            made[reduced] = ground_set(space, paper.x, ~paper.affected, None, settings)
-            seconds[reduced] = time.perf_counter() - start
-        full, small = made[False], made[True]
-        row = {
-            "support": support,
-            "itemsets": len(full.inner),
-            "kept": len(small.inner),
-            "triples": len(full),
-            "same": len(full) == len(small) and _pairs(full) == _pairs(small),
-            "full_s": seconds[False],
-            "reduced_s": seconds[True],
-        }
-        if support >= NAIVE_REDUCTION:
-            start = time.perf_counter()
-            row["loop_triples"] = _loop(full)
-            row["loop_s"] = time.perf_counter() - start
-        rows.append(row)
-    return {"rows": rows}
-
-
-def _pairs(ground: Any) -> set[Any]:
-    """Everything that makes a ground set: pairs of Inner-If and Then, and how many Outer-Ifs go with each."""
-    import numpy as np
-
-    group = np.repeat(np.arange(len(ground.group_outers)), np.diff(ground.group_pairs))
-    return {
-        (ground.inner.members(a), ground.thens.members(b), tuple(ground.outers_of(int(g)).tolist()))
-        for a, b, g in zip(ground.pair_inner, ground.pair_then, group, strict=True)
-    }
-
-
-def _loop(ground: Any) -> int:
-    """Size of the ground set by the appendix's iteration over SD x RL x RL."""
-    feature = ground.items.feature_of
-    rules = [ground.inner.members(i) for i in range(len(ground.inner))]
-    features = [frozenset(int(feature[i]) for i in r) for r in rules]
-    size = 0
-    for d in range(len(rules)):
-        for c in range(len(rules)):
-            if features[d] & features[c] or len(rules[d]) + len(rules[c]) > 7:
-                continue
-            for then in range(len(rules)):
-                if features[c] == features[then] and c != then:
-                    size += 1
-    return size
+    """RL-reduction's ground set beside the full one."""
+    return {"rows": stages.reduction(case(dataset, kind))}
 
 
 def series(dataset: str, kind: str) -> dict[str, Any]:
-    """The paper's fig:fastares: size of V, acc(V) and acc(R) against time."""
-    from globece.baselines import AccuracyCost, AresSettings
-
-    rows = []
-    for name, supports in SERIES.items():
-        for support in supports:
-            options: dict[str, Any] = {"support": support, "evaluate": None if name == "original" else 5000}
-            options |= {"reduce_rules": name == "RL-reduction"}
-            options |= {"then_support": 1 / 7896} if name == "Then-generation" else {}
-            settings = AresSettings(**options, objective=AccuracyCost(0.0))
-            rows.append({"method": name, "support": support, **_stages(dataset, kind, settings)})
-    return {"rows": rows}
+    """The paper's fig:fastares."""
+    warm()
+    return {"rows": stages.series(case(dataset, kind))}
 
 
 def effect_of_q(dataset: str, kind: str) -> dict[str, Any]:
-    """The paper's fig:effectofq: Then-generation with q varied at one p, and p varied at the smallest q."""
-    from globece.baselines import AccuracyCost, AresSettings
-
-    rows = []
-    for name, pairs in (
-        ("q varied", [(Q_SUPPORT, q) for q in Q_VALUES]),
-        ("p varied", [(p, Q_VALUES[0]) for p in P_VALUES]),
-    ):
-        for support, q in pairs:
-            settings = AresSettings(support=support, then_support=q, evaluate=5000, objective=AccuracyCost(0.0))
-            rows.append({"method": name, "support": support, "q": q, **_stages(dataset, kind, settings)})
-    return {"rows": rows}
-
-
-def _stages(dataset: str, kind: str, settings: Any) -> dict[str, Any]:
-    from globece.baselines import fast_ares
-    from globece.baselines.ares import ground_set
-    from globece.errors import GlobeCEError
-
-    paper, space, cost = _problem(dataset, kind)
-    _warm()
-    try:
-        start = time.perf_counter()
-        ground = ground_set(space, paper.x, ~paper.affected, None, settings)
-        generated = time.perf_counter() - start
-    except GlobeCEError as error:
-        return {"empty": str(error)}
-    start = time.perf_counter()
-    made = fast_ares(paper.model, paper.x, space=space, cost=cost, rng=0, settings=settings)
-    return {
-        "triples": len(ground),
-        "generate_s": generated,
-        "accuracy_V": made.ground_set.accuracy,
-        "accuracy_R": made.coverage,
-        "cost_R": made.average_cost,
-        "all_s": time.perf_counter() - start,
-    }
+    """The paper's fig:effectofq."""
+    warm()
+    return {"rows": stages.effect_of_q(case(dataset, kind))}
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------
@@ -516,7 +403,7 @@ def _render_series(fastares: list[dict[str, Any]], effect: list[dict[str, Any]])
                 f"{r['generate_s']:.2f}",
                 f"{100 * r['accuracy_V']:.1f}",
                 f"{100 * r['accuracy_R']:.1f}",
-                f"{r['cost_R']:.2f}",
+                "" if r["cost_R"] is None else f"{r['cost_R']:.2f}",
                 f"{r['all_s']:.2f}",
             ]
             for r in rows
