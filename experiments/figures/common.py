@@ -1,0 +1,107 @@
+"""What the figures share: the model that a run is about, costs as JSON holds them, axes in the house's manner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.cells import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BUDGET = 10.0
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+def case_on(run: Run, dataset: str, kind: str, *, categorical: bool = False) -> Any:
+    """One of the run's models; ``categorical`` holds the continuous features still, as the paper does for German."""
+    from experiments.models import case
+
+    on = case(run, dataset, kind)
+    if categorical:
+        space = on.space.constrain(immutable=[f.name for f in on.space.features if f.kind == "continuous"])
+        on = replace(on, space=space, cost=replace(on.cost, space=space))
+    return on
+
+
+# -- costs -------------------------------------------------------------------------------------------------------------
+
+
+def as_list(values: Any) -> list[Any]:
+    """Numbers as JSON holds them: ``None`` for what is not finite, and no more digits than a figure shows."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim > 1:
+        return [as_list(row) for row in found]
+    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in found]
+
+
+def as_array(values: Sequence[float | None]) -> np.ndarray[Any, Any]:
+    """The numbers again, ``inf`` where there was none."""
+    return np.array([np.inf if v is None else v for v in values], dtype=np.float64)
+
+
+def measures(costs: Any) -> dict[str, Any]:
+    """Coverage, average cost and score of minimum costs."""
+    costs = np.asarray(costs, dtype=np.float64)
+    paid = costs[np.isfinite(costs)]
+    return {
+        "coverage": float(paid.size / max(costs.size, 1)),
+        "cost": float(paid.mean()) if paid.size else None,
+        "score": float(np.minimum(costs, BUDGET).mean()) if costs.size else None,
+    }
+
+
+def profile(costs: Any) -> tuple[Any, Any, Any]:
+    """Limit on cost, coverage and average cost wherever one more input is covered, from nobody on."""
+    costs = np.asarray(costs, dtype=np.float64)
+    paid = np.sort(costs[np.isfinite(costs)])
+    limit, first = np.unique(paid, return_index=True)
+    count = np.append(first[1:], paid.size) if paid.size else first
+    average = np.cumsum(paid)[count - 1] / count if paid.size else np.zeros(0)
+    return (
+        np.append(0.0, limit),
+        np.append(0.0, count / max(costs.size, 1)),
+        np.append(average[:1] if paid.size else 0.0, average),
+    )
+
+
+# -- drawing -----------------------------------------------------------------------------------------------------------
+
+
+def new_figure(columns: int, width: float, height: float, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure that no window holds, with axes in the manner of :mod:`globece.plots`."""
+    from matplotlib.figure import Figure
+
+    from globece.plots.style import prepare
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for ax in axes:
+        prepare(ax, (width, height), "experiments")
+    return figure, axes
+
+
+def percentages(ax: Axes, label: str = "coverage of the affected inputs") -> None:
+    """An axis of coverage, from nobody to everybody."""
+    from globece.plots.style import FAINT, set_label
+
+    ax.set_ylim(0.0, 1.05)
+    ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
+    ax.grid(axis="y", color=FAINT, linewidth=0.8)
+    set_label(ax, label, axis="y")
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def found_text(data: dict[str, Any]) -> str:
+    """Coverage and average cost in words."""
+    cost = data["cost"]
+    return f"{data['coverage']:.1%}" + (f" at an average cost of {cost:.2f}" if cost is not None else "")
