@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.data import DATASETS, NAMES
-from experiments.figures.common import new_figure
+from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.markdown import missing_rows, table
 
 KEY = "apriori"
@@ -78,7 +78,7 @@ AReS tries triples of them, which is why it cannot use so low a threshold on eve
 
 def _figure(have: Mapping[str, Data], longest: int) -> Any:
     from globece.plots.charts import LEGEND
-    from globece.plots.style import FAINT, PALETTE, set_label, set_title
+    from globece.plots.style import PALETTE
 
     figure, (ax,) = new_figure(1, 6.6, 4.0)
     marks = ("o", "s", "^", "D")
@@ -89,10 +89,8 @@ def _figure(have: Mapping[str, Data], longest: int) -> Any:
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.set_xticks(range(1, longest + 1))
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(ax, "features in the itemset")
-    set_label(ax, "frequent itemsets", axis="y")
-    set_title(ax, f"Itemsets that {SUPPORT:.0%} of the rows have")
+    lines_across(ax)
+    name(ax, f"Itemsets that {SUPPORT:.0%} of the rows have", x="features in the itemset", y="frequent itemsets")
     ax.legend(loc="upper left", **LEGEND)
     return figure
 

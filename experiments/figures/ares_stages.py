@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.figures.common import case_on, new_figure, percentages
+from experiments.figures.common import case_on
+from experiments.figures.drawing import from_nobody, legend_below, lines_across, name, new_figure
 from experiments.markdown import missing_rows, percent, table
 
 KEY = "ares-stages"
@@ -115,8 +116,6 @@ def _cells(row: Data) -> list[str]:
 
 
 def _stages_figure(rows: list[Data]) -> Any:
-    from globece.plots.style import FAINT, set_label, set_title
-
     figure, axes = new_figure(3, 12.6, 4.0)
     panels = (
         ("triples", "generate_s", "Stage 1: size of the ground set V", "time to make V, in seconds"),
@@ -124,25 +123,23 @@ def _stages_figure(rows: list[Data]) -> Any:
         ("accuracy_R", "all_s", "Stage 3: accuracy of the final rules R", "time of all stages, in seconds"),
     )
     for ax, (what, when, title, label) in zip(axes, panels, strict=True):
-        for name, mine in _by_method(rows).items():
-            ax.plot([r[when] for r in mine], [r[what] for r in mine], label=name, linewidth=1.6, **STYLES[name])
+        for method, mine in _by_method(rows).items():
+            ax.plot([r[when] for r in mine], [r[what] for r in mine], label=method, linewidth=1.6, **STYLES[method])
         ax.set_xscale("log")
         if what == "triples":
             ax.set_yscale("log")
-            ax.grid(axis="y", color=FAINT, linewidth=0.8)
-            set_label(ax, "triples in V", axis="y")
+            lines_across(ax)
+            name(ax, y="triples in V")
         else:
-            percentages(ax, "accuracy (coverage)")
+            from_nobody(ax, "accuracy (coverage)")
         ax.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
         ax.xaxis.set_minor_formatter("")
-        set_label(ax, label)
-        set_title(ax, title)
-    return _with_legend(figure, axes[0])
+        name(ax, title, x=label)
+    legend_below(figure, axes[0])
+    return figure
 
 
 def _q_figure(rows: list[Data]) -> Any:
-    from globece.plots.style import set_label, set_title
-
     figure, axes = new_figure(2, 10.4, 4.0)
     for ax, (when, label, title) in zip(
         axes,
@@ -152,24 +149,18 @@ def _q_figure(rows: list[Data]) -> Any:
         ),
         strict=True,
     ):
-        for name, mine in _by_method(rows).items():
-            words = f"{name} (q at its smallest)" if name == "p varied" else f"{name} (p = {mine[0]['support']:g})"
+        for method, mine in _by_method(rows).items():
+            fixed = "q at its smallest" if method == "p varied" else f"p = {mine[0]['support']:g}"
             accuracy = [r["accuracy_R"] for r in mine]
-            ax.plot([r[when] for r in mine], accuracy, label=words, linewidth=1.6, **STYLES[name])
-        percentages(ax, "accuracy of R (coverage)")
+            ax.plot([r[when] for r in mine], accuracy, label=f"{method} ({fixed})", linewidth=1.6, **STYLES[method])
+        from_nobody(ax, "accuracy of R (coverage)")
         if when == "triples":
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         else:
             ax.set_xlim(left=0)
-        set_label(ax, label)
-        set_title(ax, title)
-    return _with_legend(figure, axes[0])
-
-
-def _with_legend(figure: Any, ax: Any) -> Any:
-    lines, names = ax.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=max(len(names), 1), frameon=False, fontsize=9)
+        name(ax, title, x=label)
+    legend_below(figure, axes[0])
     return figure
 
 

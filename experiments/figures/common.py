@@ -1,18 +1,14 @@
-"""What the figures share: the model that a run is about, costs as JSON holds them, axes in the house's manner."""
+"""What the figures share: the model that a run is about, costs as JSON holds them, their words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from experiments.cells import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BUDGET = 10.0
 
@@ -70,32 +66,6 @@ def profile(costs: Any) -> tuple[Any, Any, Any]:
         np.append(0.0, count / max(costs.size, 1)),
         np.append(average[:1] if paid.size else 0.0, average),
     )
-
-
-# -- drawing -----------------------------------------------------------------------------------------------------------
-
-
-def new_figure(columns: int, width: float, height: float, rows: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure that no window holds, with axes in the manner of :mod:`globece.plots`."""
-    from matplotlib.figure import Figure
-
-    from globece.plots.style import prepare
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for ax in axes:
-        prepare(ax, (width, height), "experiments")
-    return figure, axes
-
-
-def percentages(ax: Axes, label: str = "coverage of the affected inputs") -> None:
-    """An axis of coverage, from nobody to everybody."""
-    from globece.plots.style import FAINT, set_label
-
-    ax.set_ylim(0.0, 1.05)
-    ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(ax, label, axis="y")
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

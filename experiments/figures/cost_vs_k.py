@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.figures.common import as_array, as_list, case_on, new_figure
+from experiments.figures.common import as_array, as_list, case_on
+from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.figures.methods import sampling
 from experiments.markdown import missing_rows
 
 NAME = "cost-vs-k"
 POINTS, ROUGH = 400, 40  # along the direction that is drawn, and along all others
+TITLES = ("a) Cost never falls with k", "b) A smaller k may cost more", "c) One k costs inputs differently")
 MOST = 12  # curves in one panel
 
 
@@ -99,7 +101,7 @@ some input pays more at a smaller minimum scalar than another at a larger one; "
 
 
 def _figure(data: Data) -> Any:
-    from globece.plots.style import FAINT, MUTED, PALETTE, set_label, set_title
+    from globece.plots.style import MUTED, PALETTE
 
     figure, axes = new_figure(3, 12.6, 3.6)
     k = np.array(data["k"])
@@ -107,21 +109,17 @@ def _figure(data: Data) -> Any:
         ax.set_xlim(0, k[-1])
     for curve in data["monotone"]:
         axes[0].plot(k, curve, color=PALETTE[0], linewidth=1.4, alpha=0.7, drawstyle="steps-post")
-    set_title(axes[0], "a) Cost never falls with k")
     if "pair" in data:
         for i, curve in enumerate(data["pair"]["curves"]):
             axes[1].plot(k, curve, color=PALETTE[i], linewidth=2, drawstyle="steps-post")
             _mark(axes[1], data["pair"]["k"][i], data["pair"]["cost"][i], PALETTE[i])
-    set_title(axes[1], "b) A smaller k may cost more")
     for i, curve in enumerate(data["fixed"]["curves"]):
         axes[2].plot(k, curve, color=PALETTE[i], linewidth=2, drawstyle="steps-post")
     axes[2].axvline(data["fixed"]["k"], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    set_title(axes[2], "c) One k costs different inputs differently")
-    for ax in axes:
+    for ax, title in zip(axes, TITLES, strict=True):
         ax.set_ylim(-0.1, max(map(max, [*data["monotone"], *data["fixed"]["curves"]])) + 0.6)
-        ax.grid(axis="y", color=FAINT, linewidth=0.8)
-        set_label(ax, "scalar k")
-        set_label(ax, "cost", axis="y")
+        lines_across(ax)
+        name(ax, title, x="scalar k", y="cost")
     return figure
 
 

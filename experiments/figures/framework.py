@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.figures.common import as_array, as_list, new_figure
+from experiments.figures.common import as_array, as_list
+from experiments.figures.drawing import name, new_figure
 from experiments.markdown import missing_rows
 
 NAME = "framework"
@@ -90,7 +91,7 @@ def _figure(data: Data) -> Any:
     x = np.array(data["inputs"])
     for ax, title in zip(axes, titles, strict=True):
         _background(ax, data)
-        ax.set_title(title, loc="left", fontsize=10.5, color="#222222")
+        name(ax, title)
     axes[0].plot(*x.T, "o", color=BEFORE, markersize=4)
     _sampled(axes[1], data, x)
     _fixed(axes[2], data, x)

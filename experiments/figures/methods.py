@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Data, Run
-from experiments.figures.common import as_array, as_list, measures, percentages, profile
+from experiments.figures.common import as_array, as_list, measures, profile
+from experiments.figures.drawing import from_nobody
+from experiments.figures.drawing import name as write
 from experiments.markdown import percent
 
 SEEDS = (0, 1, 2)
@@ -45,7 +47,7 @@ def as_the_paper(run: Run, on: Any, generator: Any, n: int, seed: int = 0, selec
     """Explain as the paper does, with exact scalars."""
     from globece import Settings, explain
 
-    settings = Settings(select=select, max_scalar=5.0, samples=50 if run.quick else 1000)
+    settings = Settings(select=select, max_scalar=5.0, samples=20 if run.quick else 1000)
     return explain(
         on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, generator=generator, settings=settings, rng=seed
     )
@@ -104,8 +106,6 @@ def _middle(runs: list[tuple[Any, float]]) -> Data:
 
 def draw_profiles(ax: Any, found: Data, labels: dict[str, str]) -> None:
     """Coverage against average cost, a line for each framework and a dot where it ends."""
-    from globece.plots.style import set_label
-
     ends, starts = [0.1], []
     for name in [n for n in LABELS if n in found]:
         _, coverage, average = profile(as_array(found[name]["costs"]))
@@ -116,8 +116,8 @@ def draw_profiles(ax: Any, found: Data, labels: dict[str, str]) -> None:
         starts.append(float(average[0]))
     narrow = min(starts, default=0.0) > 0.5 * max(ends)  # whole categories: nothing costs less than one of them
     ax.set_xlim(0.9 * min(starts) if narrow else 0, max(ends) * (1.02 if narrow else 1.06))
-    percentages(ax)
-    set_label(ax, "average cost of the covered inputs")
+    from_nobody(ax)
+    write(ax, x="average cost of the covered inputs")
 
 
 def rows_of(found: Data, labels: dict[str, str]) -> list[list[str]]:

@@ -17,10 +17,10 @@ from experiments.figures.common import (
     case_on,
     found_text,
     measures,
-    new_figure,
-    percentages,
     profile,
 )
+from experiments.figures.drawing import from_nobody, in_shares, legend_below, new_figure
+from experiments.figures.drawing import name as write
 from experiments.figures.methods import as_the_paper, by_rules, sampling, searched
 from experiments.markdown import missing_rows
 
@@ -93,8 +93,6 @@ def _seen(data: Data) -> str:
 
 
 def _figure(title: str, data: Data) -> Any:
-    from globece.plots.style import set_label, set_title
-
     figure, (left, right) = new_figure(2, 11.0, 3.7)
     costs = {name: as_array(data[name]["costs"]) for name in LABELS if name in data}
     last = 0.1
@@ -106,20 +104,16 @@ def _figure(title: str, data: Data) -> Any:
         # on to the end, where nobody is added any more
         left.step([*limit, last * 1.06], [*coverage, coverage[-1]], where="post", **style)
     left.set_xlim(0, last * 1.06)
-    percentages(left)
-    set_label(left, "limit on cost: the most that anybody pays")
-    set_title(left, f"{title}: coverage-cost profile")
+    from_nobody(left)
+    write(left, f"{title}: coverage-cost profile", x="limit on cost: the most that anybody pays")
     _histogram(right, costs, last)
-    set_title(right, "Minimum costs")
-    lines, names = left.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
+    legend_below(figure, left)
     return figure
 
 
 def _histogram(ax: Any, costs: Mapping[str, Any], last: float) -> None:
     """Bars side by side, and at the end those without recourse."""
     from globece.plots.charts import _round_width
-    from globece.plots.style import FAINT, set_label
 
     whole = all(np.allclose(c[np.isfinite(c)], np.rint(c[np.isfinite(c)])) for c in costs.values())
     width = 1.0 if whole else _round_width(last / 10)
@@ -136,10 +130,8 @@ def _histogram(ax: Any, costs: Mapping[str, Any], last: float) -> None:
         ax.bar([nobody + at], [none], bar * 0.94, facecolor="white", edgecolor=COLOURS[name], hatch="/////")
     ticks = middle[:: max(1, len(middle) // 8)]
     ax.set_xticks([*ticks, nobody], [*(f"{t:g}" for t in ticks), "no\nrecourse"])
-    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(ax, "minimum cost of recourse")
-    set_label(ax, "share of the affected inputs", axis="y")
+    in_shares(ax, "share of the affected inputs")
+    write(ax, "Minimum costs", x="minimum cost of recourse")
 
 
 PART = Part(

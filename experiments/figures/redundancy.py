@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.figures.common import case_on, new_figure, percentages
+from experiments.figures.common import case_on
+from experiments.figures.drawing import from_nobody, name, new_figure
 from experiments.markdown import missing_rows, percent, table
 
 NAME = "redundancy"
@@ -98,7 +99,7 @@ SD x RL x RL, where it ends soon.
 
 def _figure(curves: list[Data]) -> Any:
     from globece.plots.charts import LEGEND
-    from globece.plots.style import PALETTE, set_label, set_title
+    from globece.plots.style import PALETTE
 
     figure, (ax,) = new_figure(1, 6.6, 4.0)
     for i, c in enumerate(curves):
@@ -113,9 +114,8 @@ def _figure(curves: list[Data]) -> Any:
         ax.plot(c["sizes"][-1:], c["mean"][-1:], "o", color=PALETTE[i], markersize=6)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    percentages(ax, "accuracy (coverage) of the triples so far")
-    set_label(ax, "triples evaluated, in random order")
-    set_title(ax, "German Credit: coverage of the first triples")
+    from_nobody(ax, "accuracy (coverage) of the triples so far")
+    name(ax, "German Credit: coverage of the first triples", x="triples evaluated, in random order")
     ax.legend(loc="lower right", **LEGEND)
     return figure
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.figures.common import as_array, as_list, new_figure
+from experiments.figures.common import as_array, as_list
+from experiments.figures.drawing import in_shares, legend_below, new_figure
+from experiments.figures.drawing import name as write
 from experiments.markdown import missing_rows, percent, table
 
 KEY = "user-studies"
@@ -212,7 +214,7 @@ The figure is the audit's own; its third panel has the average cost of each feat
 
 def _first_figure(data: Data) -> Any:
     """Who pays what: for each group the share of its inputs that each rule serves, and who is rejected."""
-    from globece.plots.style import FAINT, PALETTE, set_label, set_title
+    from globece.plots.style import PALETTE
 
     figure, (left, right) = new_figure(2, 10.4, 3.6)
     groups = list(data["groups"])
@@ -227,21 +229,15 @@ def _first_figure(data: Data) -> Any:
         left.plot(*zip(*known, strict=True), "_", color="#222222", markersize=26, markeredgewidth=1.6, linestyle="none")
     left.plot([], [], "_", color="#222222", markersize=12, label="the paper's share")
     left.set_xticks(across)
-    left.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    left.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(left, "cost of recourse")
-    set_label(left, "share of the group's affected inputs", axis="y")
-    set_title(left, "What recourse costs")
+    in_shares(left, "share of the group's affected inputs")
+    write(left, "What recourse costs", x="cost of recourse")
     for i, name in enumerate(groups):
         right.bar([i], [data["groups"][name]["rejected"]], 0.5, color=PALETTE[i], linewidth=0)
     right.set_xticks(range(len(groups)), groups)
     right.set_xlim(-0.8, len(groups) - 0.2)
-    right.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    right.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(right, "share rejected", axis="y")
-    set_title(right, "Who is rejected")
-    lines, names = left.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
+    in_shares(right, "share rejected")
+    write(right, "Who is rejected")
+    legend_below(figure, left)
     return figure
 
 

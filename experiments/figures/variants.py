@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.data import NAMES
-from experiments.figures.common import new_figure
+from experiments.figures.drawing import legend_below, name, new_figure
 from experiments.figures.methods import draw_profiles, rows_of
 from experiments.markdown import missing_rows, table
 
@@ -68,12 +68,10 @@ def _seen(dataset: str, data: Data) -> str:
 
 def _figure(variant: Variant, have: Mapping[str, Data], labels: dict[str, str]) -> Any:
     from experiments.models import KIND_NAMES
-    from globece.plots.style import set_title
 
     figure, axes = new_figure(len(have), max(5.4 * len(have), 9.0), 4.2)
     for ax, (dataset, data) in zip(axes, have.items(), strict=True):
         draw_profiles(ax, data, labels)
-        set_title(ax, f"{NAMES[dataset]}, {KIND_NAMES[variant.kind]}")
-    lines, names = axes[0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
+        name(ax, f"{NAMES[dataset]}, {KIND_NAMES[variant.kind]}")
+    legend_below(figure, axes[0])
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 import pytest
 
@@ -19,7 +20,7 @@ QUICK = Run(quick=True)
 def _drawn(shown: Shown) -> None:
     """A figure shows some faults, such as labels that are no numbers, only when it is drawn."""
     for figure in shown.figures.values():
-        figure.canvas.draw()
+        figure.savefig(BytesIO(), format="png", dpi=40)
 
 
 @pytest.mark.paper_data
