@@ -53,14 +53,15 @@ class _Prices(NamedTuple):
         )
 
 
-def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float) -> FloatArray:
-    """For each direction and row a k beyond which nothing new can happen within the budget: ``(m, n)``."""
+def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float | FloatArray) -> FloatArray:
+    """For each direction and row a k beyond which nothing new can happen within the budget, or the row's own."""
     out = np.empty((len(routes.first_mover) - 1, len(Z)))
+    budgets = np.full(len(Z), budget, dtype=np.float64)
     prices = _Prices.of(cost)
     run: Any = _horizons
 
     def work(a: int, b: int) -> None:
-        run(a, b, Z, *routes, *prices, budget, out)
+        run(a, b, Z, *routes, *prices, budgets, out)
 
     over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(out))))
     return out
@@ -82,7 +83,7 @@ def costs_at(cost: CostModel, Z: FloatArray, routes: Bundle, k: FloatArray) -> F
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _horizons(  # type: ignore[no-untyped-def]
     a, b, Z, first_mover, mover, column, step, low, high, whole, first_switch, switch, start, size, target, bound,
-    weight, least, first_knot, knot, level, block_weight, squared, budget, out,
+    weight, least, first_knot, knot, level, block_weight, squared, budgets, out,
 ):  # fmt: skip
     for d in range(len(out)):
         for i in range(a, b):
@@ -112,7 +113,7 @@ def _horizons(  # type: ignore[no-untyped-def]
             if rate > 0.0:
                 if squared:
                     rate, lag = np.sqrt(rate), np.sqrt(lag)
-                out[d, i] = (budget + lag) / rate * (1.0 + 1e-9)
+                out[d, i] = (budgets[i] + lag) / rate * (1.0 + 1e-9)
             else:
                 # past the last switch, and past rounding at a range's end
                 out[d, i] = np.nextafter(last * (1.0 + 1e-9), np.inf)

@@ -33,7 +33,7 @@ MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
 # Rays that a climb may follow, for each affected input and at least: chosen so that the search takes a small part of
 # the paper's 2,000 predictions an input (docs/search.md). A network's ray is dearer than the others'.
-RAYS = {"LinearModel": (20.0, 40_000), "TreeEnsemble": (40.0, 6_000), "ReLUNetwork": (1.5, 2_500)}
+RAYS = {"LinearModel": (20.0, 40_000), "TreeEnsemble": (28.0, 8_000), "ReLUNetwork": (1.5, 2_500)}
 OTHER_RAYS = (10.0, 6_000)
 MOST_RAYS = 2_000_000
 SEARCH_ROWS = 8192  # inputs that a climb sees at most

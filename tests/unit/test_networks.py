@@ -203,3 +203,25 @@ def test_an_explanation_of_a_module() -> None:
     after = X[found.rows[flips]] + found.scalars[0][flips, None] * found.directions[0]
     rows = torch.tensor(after, dtype=torch.float32)
     assert (module(rows).argmax(dim=1) == wanted).all()
+
+
+def test_a_glance_is_near_and_right_about_switches() -> None:
+    rng = np.random.default_rng(0)
+    space = matrix_space(X)
+    network = MLPClassifier((12, 8), random_state=0, max_iter=300).fit(X, approve_matrix(X))
+    model = ReLUNetwork.from_model(network, space, identity(space.width), favourable=1)
+    Z = space.encode(X)
+    Z = Z[~model.favourable(Z)]
+    blocks = np.zeros(space.width, dtype=bool)
+    for f in space.blocks:
+        blocks[f.columns] = True
+    D = rng.normal(size=(40, space.width)) * np.where(blocks, 1.0, np.ptp(X, axis=0))
+    D[:20, ~blocks] = 0.0  # these only switch
+    limit = np.full((len(D), len(Z)), 3.0)
+    exact, glanced = model.first_flip(Z, D, limit), model.roughly().first_flip(Z, D, limit)
+    np.testing.assert_allclose(glanced[:20], exact[:20], rtol=1e-6)
+    both = np.isfinite(exact[20:]) & np.isfinite(glanced[20:])
+    assert both.mean() > 0.1
+    assert (np.isfinite(exact[20:]) == np.isfinite(glanced[20:])).mean() > 0.97
+    assert np.median(np.abs(glanced[20:][both] / exact[20:][both] - 1)) < 0.1
+    assert not (np.isfinite(glanced) & ~np.isfinite(exact)).any()

@@ -108,17 +108,22 @@ class Judge:
         """Say how far the search is."""
         self.monitor(self.stage, self.rays if done else min(int(self.spent), self.rays), self.rays)
 
-    def costs(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
-        """Minimum costs of the first inputs under each chain, capped by the budget."""
+    def costs(self, chains: Sequence[Chain], n_rows: int, *, all_of_it: bool = True) -> FloatArray:
+        """Minimum costs of the first inputs under each chain, capped by the budget.
+
+        Unless all of it is asked for, what an input pays under the other directions caps them too: a ray that has
+        become dearer than that need not be followed further.
+        """
         part = replace(self.problem, inputs=self.problem.inputs[:n_rows])
         self.spent += len(chains) * n_rows
         self.seen += len(chains)
-        found = scale(part, as_matrix(chains, self.problem.cost), model=self.model).cost
-        return np.minimum(found, self.problem.budget)
+        within = None if all_of_it else self.best[:n_rows]
+        found = scale(part, as_matrix(chains, self.problem.cost), model=self.model, within=within).cost
+        return np.minimum(found, self.problem.budget if within is None else within)
 
     def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
         """Mean of what the first inputs pay with each chain beside the other directions."""
-        return np.asarray(np.minimum(self.costs(chains, n_rows), self.best[:n_rows]).mean(axis=1))
+        return np.asarray(self.costs(chains, n_rows, all_of_it=False).mean(axis=1))
 
 
 def climb(

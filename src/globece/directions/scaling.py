@@ -23,19 +23,31 @@ class Scaled:
     cost: FloatArray  # (m, n), in the cost model's units
 
 
-def scale(problem: Problem, directions: FloatArray, *, model: Model | None = None) -> Scaled:
+def scale(
+    problem: Problem, directions: FloatArray, *, model: Model | None = None, within: FloatArray | None = None
+) -> Scaled:
     """Minimum scalars and costs of every input under each direction, within the budget.
 
     Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
+
+    Parameters
+    ----------
+    problem, directions
+        Whose inputs are to travel, and along what.
+    model
+        The model to ask, if it is not the problem's.
+    within
+        A budget for each input, in place of the problem's: what costs more is of no interest.
     """
     Z, cost = problem.inputs, problem.cost
     routes = bundle(problem.space, directions)
-    limit = horizons(cost, Z, routes, problem.budget)
+    budget: float | FloatArray = problem.budget if within is None else within
+    limit = horizons(cost, Z, routes, budget)
     if problem.max_scalar is not None:
         limit = np.minimum(limit, problem.max_scalar)
     scalar = (model or problem.model).first_flip(Z, directions, limit)
     paid = costs_at(cost, Z, routes, scalar)
-    beyond = paid > problem.budget * (1 + rays.BUDGET_SLACK)
+    beyond = paid > budget * (1 + rays.BUDGET_SLACK)
     return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
 
 

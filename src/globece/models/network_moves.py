@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from globece import rays
+from globece.bundle import bundle
 from globece.models.network_rows import (
     BEND,
     BEND_AT,
@@ -62,31 +62,24 @@ class Plan(NamedTuple):
 
 
 def make_plan(space: FeatureSpace, directions: FloatArray, entry: FloatArray) -> Plan:
-    """What each direction moves, in the order of :func:`globece.rays.movers` and :func:`globece.rays.switches`."""
-    moving = [list(rays.movers(space, delta)) for delta in directions]
-    switching = [list(rays.switches(space, delta)) for delta in directions]
-    movers, blocks = [m for some in moving for m in some], [s for some in switching for s in some]
-    place = {f.name: i for i, f in enumerate(space.blocks)}
-    bounds = np.full((len(blocks), max((len(s.bounds) for s in blocks), default=1)), np.inf)
-    for i, s in enumerate(blocks):
-        bounds[i, : len(s.bounds)] = s.bounds
+    """What each direction moves, laid out for the kernels."""
+    made = bundle(space, directions)
+    owner = np.repeat(np.arange(len(directions)), np.diff(made.first_mover))
     slope = np.zeros((len(directions), entry.shape[1]))
-    for i, some in enumerate(moving):
-        for f, step in some:
-            slope[i] += step * entry[f.start]
+    np.add.at(slope, owner, made.step[:, None] * entry[made.column])
     return Plan(
-        np.cumsum([0, *(len(some) for some in moving)]),
-        np.array([f.start for f, _ in movers], dtype=np.int64),
-        np.array([step for _, step in movers], dtype=np.float64),
-        np.array([f.low for f, _ in movers], dtype=np.float64),
-        np.array([f.high for f, _ in movers], dtype=np.float64),
-        np.array([f.whole for f, _ in movers], dtype=bool),
+        made.first_mover,
+        made.column,
+        made.step,
+        made.low,
+        made.high,
+        made.whole,
         slope,
-        np.cumsum([0, *(len(some) for some in switching)]),
-        np.array([place[s.feature.name] for s in blocks], dtype=np.int64),
-        np.array([s.feature.start for s in blocks], dtype=np.int64),
-        np.array([s.target for s in blocks], dtype=np.int64),
-        bounds,
+        made.first_switch,
+        made.switch,
+        made.start,
+        made.target,
+        made.bound,
     )
 
 

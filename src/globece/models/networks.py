@@ -17,6 +17,7 @@ from globece import rays
 from globece.errors import ModelError
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate
+from globece.models.network_glance import glance
 from globece.models.network_layers import Layers, Net, compile_net
 from globece.models.network_rays import Search, first_flips
 from globece.models.network_reading import Conditions, Reading, conditions, read, supports
@@ -77,7 +78,7 @@ class ReLUNetwork:
     net: Net
     fill: FloatArray
     own: Decision
-    confirmed: bool = True
+    glancing: bool = False
 
     exact = True
 
@@ -153,12 +154,12 @@ class ReLUNetwork:
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
+        if self.glancing and start is None:
+            ends = np.where(lost, 0.0, limit)
+            return np.asarray(glance(self.net, self.space, Z, self.fill, directions, ends))
         begin = np.where(lost, limit, 0.0 if start is None else start)
         search = Search(limit, begin, np.zeros(limit.shape), ASKED * self.reading.precision)
-        found = self._ask_kernel(Z, directions, search)
-        if not self.confirmed:
-            return found
-        found = self._settled(Z, directions, found, limit)
+        found = self._settled(Z, directions, self._ask_kernel(Z, directions, search), limit)
         if start is not None:  # the kernel looks past the start; the start itself counts
             i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
             _, stays = self._confirm(Z, directions, i, j, start[i, j])
@@ -166,8 +167,8 @@ class ReLUNetwork:
         return found
 
     def roughly(self) -> ReLUNetwork:
-        """The same without asking the network itself at each answer: for a search, whose end is confirmed anyway."""
-        return replace(self, confirmed=False)
+        """The same with a glance along each ray: for a search, which follows exactly what it settles on."""
+        return replace(self, glancing=True)
 
     def _settled(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
         """The kernel's answers, moved on until the network itself agrees."""
