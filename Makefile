@@ -41,3 +41,13 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ONLY)
 bench-%: $(VENV)/.installed-test
 	$(BIN)/python -m bench $*
+
+# The paper's tables and figures, into docs/paper.md and docs/paper.html. With the authors' models, where they are at hand,
+# beside models trained here; `make paper ONLY=results/heloc/xgb MODELS=dir` computes some cells, on other models.
+.PHONY: paper
+MODELS ?= $(realpath ../shared/data/models)
+ifneq ($(DATA),)
+paper: export GLOBECE_DATA ?= $(DATA)
+endif
+paper: $(VENV)/.installed-test
+	$(BIN)/python -m experiments $(ONLY) $(if $(MODELS),--models $(MODELS)) $(PAPER)

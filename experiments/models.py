@@ -28,7 +28,7 @@ VERSION = 1
 KINDS = ("lr", "xgb", "dnn", "svm")
 GIVEN = ("lr", "xgb", "dnn")  # what a folder of models holds; the paper has no table for its linear SVM
 KIND_NAMES = {"lr": "logistic regression", "xgb": "XGBoost", "dnn": "neural network", "svm": "linear SVM"}
-FILES = ("bin_widths.json", "dnn.npz", "lr.npz", "mean.npy", "models.json", "std.npy", "xgb.json")
+FILES = ("dnn.npz", "lr.npz", "mean.npy", "models.json", "std.npy", "xgb.json")
 QUICK_ROWS = 50  # of each outcome
 
 

@@ -1,0 +1,186 @@
+"""The methods of the paper's table on one case, as runs over seeds: what was found, on which rows, in what time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.cases import Case, naive_protocol
+from experiments.cells import Data, Run
+
+BUDGET = 10.0
+SCALE = 5.0  # the paper scales a direction of cost 2 by up to 5
+RESAMPLES = 1000
+
+# The support p of AReS is not in the paper. COMPAS's and German Credit's are those of the authors' code as it was run;
+# the other two were not run there, and give ground sets of 1.9 million and 125 thousand triples.
+PLAIN = {"compas": 0.1, "german_credit": 0.26, "heloc": 0.2, "default_credit": 0.4}
+FAST: dict[str, dict[str, Any]] = {
+    "compas": {"support": 0.02, "reduce_rules": True},
+    "german_credit": {"support": 0.16, "reduce_rules": True},
+    "heloc": {"support": 0.6, "then_support": 1 / 7896},
+    "default_credit": {"support": 0.9, "then_support": 1 / 24_000},
+}
+EVALUATED = 5000  # r and s
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The paper's sampling, in the order in which one seed draws it, whoever asks.
+
+    With `drop`, what moves the continuous features is taken out after the direction was scaled to its cost, as the
+    authors' code does it: the direction then costs less than the others.
+    """
+
+    seed: int
+    n_features: int = 2
+    power: float = 1.0
+    drop: bool = False
+
+    def propose(self, problem: Any, n: int, rng: Any) -> Any:
+        from globece import UniformSampling
+
+        sampling = UniformSampling(cost=2.0, n_features=self.n_features, power=self.power)
+        directions = sampling.propose(problem, n, np.random.default_rng(self.seed))
+        if self.drop:
+            numbers = [f.start for f in problem.space.features if not f.is_block]
+            directions[:, numbers] = 0.0
+        return directions
+
+
+def sampling(dataset: str, seed: int) -> Drawn:
+    """The settings of the authors' code as it was run; the paper gives none for its table."""
+    return Drawn(seed, 5, 5.0, drop=True) if dataset == "german_credit" else Drawn(seed)
+
+
+def measures(costs: Any) -> Data:
+    """Coverage, average cost (none where nobody is covered) and score of each input's minimum cost."""
+    covered = np.isfinite(costs)
+    return {
+        "coverage": float(covered.mean()) if len(costs) else None,
+        "cost": float(costs[covered].mean()) if covered.any() else None,
+        "score": float(np.minimum(costs, BUDGET).mean()) if len(costs) else None,
+    }
+
+
+def on_test(runs: list[Any]) -> Data:
+    """The same on unseen rows, over all seeds together, with 95 % of the score by bootstrap over the inputs."""
+    if not runs[0].size:
+        return {"affected": 0}
+    each = [measures(costs) for costs in runs]
+    paid = np.minimum(np.array(runs), BUDGET).mean(axis=0)
+    rng = np.random.default_rng(0)
+    means = [paid[rng.integers(0, len(paid), len(paid))].mean() for _ in range(RESAMPLES)]
+    costs = [m["cost"] for m in each if m["cost"] is not None]
+    return {
+        "affected": len(paid),
+        "coverage": float(np.mean([m["coverage"] for m in each])),
+        "cost": float(np.mean(costs)) if costs else None,
+        "score": float(paid.mean()),
+        "interval": [float(q) for q in np.quantile(means, (0.025, 0.975))],
+    }
+
+
+def warm(on: Case) -> None:
+    """Compile the kernels, or read them from the disk, so that no time has that in it."""
+    from globece import Settings, explain
+    from globece.baselines import AccuracyCost, AresSettings, ares
+
+    explain(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=Settings(rays=200))
+    x = np.random.default_rng(0).random((60, 3))
+    ares(lambda x: (x[:, 0] > 0.5).astype(int), x, settings=AresSettings(bins=3, objective=AccuracyCost(0.1)))
+
+
+def ours(on: Case, n: int, seeds: range, rays: int | None = None) -> Data:
+    """`gc.explain` at its defaults."""
+    from globece import Settings, explain
+
+    runs, unseen = [], []
+    for seed in seeds:
+        start = time.perf_counter()
+        found = explain(
+            on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, rng=seed, settings=Settings(rays=rays)
+        )
+        seconds = time.perf_counter() - start
+        runs.append({"seed": seed, **measures(found.best_costs), "seconds": seconds})
+        unseen.append(found.apply(on.test_rows).best_costs)
+    return {"runs": runs, "test": on_test(unseen)}
+
+
+def protocol(on: Case, dataset: str, seeds: range, samples: int) -> dict[str, Data]:
+    """The paper's protocol for n = 1 and n = 3: chosen at k = 1, then scaled up to k = 5, along exact rays.
+
+    The choice is greedy, so the first of three directions is the one that would have been chosen alone.
+    """
+    from globece import Settings, explain
+
+    settings = Settings(select="fixed", max_scalar=SCALE, samples=samples)
+    runs: dict[int, list[Data]] = {1: [], 3: []}
+    unseen: dict[int, list[Any]] = {1: [], 3: []}
+    for seed in seeds:
+        found = explain(
+            on.own, on.rows, space=on.space, cost=on.cost, n_directions=3, generator=sampling(dataset, seed),
+            settings=settings, rng=seed,
+        )  # fmt: skip
+        other = found.apply(on.test_rows)
+        for n in (1, 3):
+            runs[n].append({"seed": seed, **measures(found.costs[:n].min(axis=0))})
+            unseen[n].append(other.costs[:n].min(axis=0))
+    return {name: {"runs": runs[n], "test": on_test(unseen[n])} for name, n in (("globe_ce", 1), ("dglobe_ce", 3))}
+
+
+def plainly(on: Case, dataset: str, seed: int, samples: int, scalars: int) -> dict[str, Data]:
+    """The same as the paper describes it, one predict a sample and one a scalar: for its time, and as a check."""
+    found = naive_protocol(on, sampling(dataset, seed), seed, samples, scalars)
+    return {
+        name: {
+            "seed": seed,
+            "coverage": found[n].coverage,
+            "cost": found[n].average_cost,
+            "score": found[n].score,
+            "seconds": found[n].seconds,
+            "predictions": found[n].predictions,
+        }
+        for name, n in (("globe_ce", 1), ("dglobe_ce", 3))
+    }
+
+
+def plain_ares(run: Run, on: Case, dataset: str, lam: float = 1 / BUDGET) -> Data:
+    """AReS over its whole ground set, within the cap; nothing in it is random. `lam` weighs cost against coverage."""
+    from globece.baselines import AccuracyCost, AresSettings, ares
+
+    support = max(PLAIN[dataset], 0.3) if run.quick and dataset == "heloc" else PLAIN[dataset]
+    return _rules(run, on, ares, AresSettings(support=support, objective=AccuracyCost(lam)), range(1))
+
+
+def fast_ares(run: Run, on: Case, dataset: str, seeds: range, lam: float = 1 / BUDGET) -> Data:
+    """Fast AReS with the reductions and r = s of the authors' code as it was run."""
+    from globece.baselines import AccuracyCost, AresSettings, fast_ares
+
+    options = {**FAST[dataset], "evaluate": EVALUATED, "select": EVALUATED}
+    if run.quick:
+        options |= {"evaluate": 100, "select": 100}
+    return _rules(run, on, fast_ares, AresSettings(**options, objective=AccuracyCost(lam)), seeds)
+
+
+def _rules(run: Run, on: Case, method: Any, settings: Any, seeds: range) -> Data:
+    from globece.errors import InvalidDataError
+
+    runs, unseen, size, cut = [], [], 0, False
+    for seed in seeds:
+        start = time.perf_counter()
+        try:
+            found = method(
+                on.own, on.rows, space=on.space, cost=on.cost, budget=BUDGET, rng=seed, settings=settings,
+                time_limit=run.cap,
+            )  # fmt: skip
+        except InvalidDataError as error:  # no itemset is frequent enough
+            return {"runs": [], "none": str(error), "support": settings.support}
+        seconds = time.perf_counter() - start
+        runs.append({"seed": seed, **measures(found.best_costs), "seconds": seconds, "rules": found.n_rules})
+        unseen.append(found.apply(on.test_rows).best_costs)
+        size, cut = found.ground_set.size, cut or not found.provenance.complete
+    return {"runs": runs, "test": on_test(unseen), "support": settings.support, "triples": size, "cut": cut}
