@@ -23,7 +23,7 @@ from globece.errors import (
 )
 from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
 from globece.shaping import codes_of, numbers, one_hot, shape
-from globece.tables import Table, read_table
+from globece.tables import MatrixTable, Table, read_table
 
 
 @dataclass(frozen=True)
@@ -276,6 +276,9 @@ class FeatureSpace:
     def decode(self, Z: FloatArray) -> Any:
         """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept."""
         Z = self._check_width(Z)
+        if self._as_they_are is not None:
+            in_order = (self._as_they_are == np.arange(self.width)).all()
+            return Z.copy() if in_order else np.ascontiguousarray(Z[:, self._as_they_are])
         columns: dict[str, Any] = {}
         for f in self.features:
             if f.kind == "continuous":
@@ -285,6 +288,16 @@ class FeatureSpace:
             else:
                 columns[f.sources[0]] = (f.categories, self.codes(Z, f))
         return self.table.build(columns, len(Z))
+
+    @cached_property
+    def _as_they_are(self) -> IntArray | None:
+        """The encoded columns that make up a matrix of doubles, if that is what rows are; decoding only picks them."""
+        if not isinstance(self.table, MatrixTable) or self.table.matrix.dtype != np.float64:
+            return None
+        places = {s: f.start + i for f in self.features for i, s in enumerate(f.sources)}
+        if any(f.kind != "continuous" and len(f.sources) < 2 for f in self.features):
+            return None  # categories that are kept as numbers
+        return np.array([places[name] for name in self.table.names], dtype=np.int64)
 
     def codes(self, Z: FloatArray, feature: Feature) -> IntArray:
         """Position of each row's category of ``feature``; -1 for a missing ordinal value."""
