@@ -30,7 +30,7 @@ KINDS = {
     "svm": "SVM, RBF kernel",
 }
 SVM_TRAINED = 1500  # rows, as a kernel machine's predictions get slower with each
-SVM_EXPLAINED = 1000
+SVM_EXPLAINED = 600
 SVM_RAYS = 2000  # each is searched by many predictions
 QUICK_ROWS = 80
 

@@ -48,6 +48,7 @@ def compute(run: Run, where: Places, cells: Sequence[Cell], jobs: int) -> Outcom
                     _ended(r, outcome, bar)
                     bar.advance(task)
                 time.sleep(POLL)
+            bar.update(task, description="")
         except KeyboardInterrupt:
             outcome.stopped = True
         finally:
