@@ -57,11 +57,18 @@ def _section(part: Part, stored: Mapping[str, Data]) -> Section:
     if mine:
         seconds = sum(found["seconds"] for found in mine.values())
         count = f"{len(mine)} of {len(part.cells)} cells" if len(part.cells) > 1 else "One cell"
-        about += f"{count}, {_duration(seconds)} of one core. "
+        about += f"{count}, {_duration(seconds)} of one core{_models(mine)}. "
     about += f"Alone: `make paper ONLY={part.key}`"
     about += f", or one cell: `make paper ONLY={part.cells[-1].name}`." if len(part.cells) > 1 else "."
     text = shown.text.strip() + _absent(part, mine)
     return Section(part.key, part.title, about, text, {name: _png(f) for name, f in shown.figures.items()})
+
+
+def _models(mine: Mapping[str, Data]) -> str:
+    """Which models the cells explained, where they take what the run is given."""
+    marks = {found["fingerprint"]["models"].split()[0] for found in mine.values() if "models" in found["fingerprint"]}
+    words = {"given": "given models", "trained": "models trained here"}
+    return f", on {' and '.join(words[mark] for mark in sorted(marks))}" if marks else ""
 
 
 def _absent(part: Part, mine: Mapping[str, Data]) -> str:
@@ -77,11 +84,8 @@ def _top(stored: Mapping[str, Data]) -> str:
     lines = [f"- {line}" for summary in SUMMARIES for line in summary(data)]
     if not stored:
         return f"{HEAD}\n\nNothing has been computed yet.\n"
-    marks = {found["fingerprint"].get("models", "trained").split()[0] for found in stored.values()}
     if any(found["fingerprint"]["quick"] for found in stored.values()):
         lines.insert(0, "- **A smoke run on few rows: no number here means anything.**")
-    explained = {"given": "given models", "trained": "models trained here"}
-    lines.append(f"- Explained: {' and '.join(explained[m] for m in sorted(marks))}; each part says which.")
     for machine, versions, count in _made_with(stored):
         lines.append(f"- {count} cells: {machine}; {versions}.")
     total = sum(found["seconds"] for found in stored.values())
@@ -165,7 +169,9 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th, td { padding: .35rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
   white-space: nowrap }
 td:last-child { white-space: normal; min-width: 8rem }
-th { background: var(--stripe) } tr:last-child td { border-bottom: 0 }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--back);
+  border-right: 1px solid var(--line) }
+th, th:first-child { background: var(--stripe) } tr:last-child td { border-bottom: 0 }
 img { max-width: 100%; height: auto; display: block; margin: 1rem 0 }
 @media print { .wide { overflow: visible } }
 """

@@ -316,7 +316,7 @@ def test_a_disagreement_is_numbered_and_explained() -> None:
     found = results.compute(QUICK, "german_credit", "lr") | {"given": True}  # as if these were the authors' models
     found["methods"]["globe_ce"]["runs"] = [{"coverage": 0.2, "cost": 5.0, "score": 9.0}] * 5
     shown = results.show({"results/german_credit/lr": found}).text
-    number = re.search(r"\| GLOBE-CE \|.*\| no \((\d+)\) \|", shown)
+    number = re.search(r"\| LR, GLOBE-CE \|.*\| no \((\d+)\) \|", shown)
     assert number is not None
     assert re.search(rf"^{number[1]}\. German Credit, logistic regression, GLOBE-CE: .*chance", shown, re.MULTILINE)
 
