@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from globece.models.network_layers import Net
-from globece.models.network_moves import first_layer, just_past, lay_out, make_plan
+from globece.models.network_moves import at_rest_first, first_layer, just_past, lay_out, make_plan, most_events
 from globece.models.network_rows import AT, BENDS, COUNT, REST, SLOPE, STAIRS, SWITCH_AT, SWITCHES
 from globece.models.network_units import forward
 from globece.parallel import over_rows
@@ -98,21 +98,13 @@ def _rows(  # type: ignore[no-untyped-def]
     wide, units, widest = layout[AT, 1], layout[AT, layers], 0
     for layer in range(layers):
         widest = max(widest, layout[AT, layer + 1] - layout[AT, layer])
-    events = 3
-    for i in range(len(slopes)):
-        events = max(events, 2 * (movers[i + 1] - movers[i]) + switching[i + 1] - switching[i])
+    events = most_events(movers, switching)
     first, moves, ids = np.zeros((6, wide)), np.zeros((7, events)), np.zeros((7, events), np.int64)
     index, value = np.zeros(widest + 1, np.int64), np.zeros(max(widest, outputs) + 1, np.float32)
     here, spare = np.zeros(units + outputs, np.float32), np.zeros(units, np.float32)
     for r in range(begin, end):
         row, rest = Z[r], first[REST]
-        rest[:] = bias[:wide]
-        for j in range(len(row)):
-            x = fill[j] if np.isnan(row[j]) else row[j]
-            if x != 0.0:
-                weight = entry[j]
-                for o in range(wide):
-                    rest[o] += x * weight[o]
+        at_rest_first(entry, row, fill, bias, rest)
         here[:wide] = rest
         at_rest = forward(weights, layout, exit_, bias, leak, closed, here, spare, index, value, 0.0)
         for i in range(len(slopes)):

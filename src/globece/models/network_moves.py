@@ -84,6 +84,28 @@ def make_plan(space: FeatureSpace, directions: FloatArray, entry: FloatArray) ->
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def most_events(movers, switching):  # type: ignore[no-untyped-def]
+    """How much can happen along one direction, at most: room for it in the scratch arrays."""
+    most = 3
+    for i in range(len(movers) - 1):
+        most = max(most, 2 * (movers[i + 1] - movers[i]) + switching[i + 1] - switching[i])
+    return most
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def at_rest_first(entry, row, fill, bias, rest):  # type: ignore[no-untyped-def]
+    """The first layer before anything moves."""
+    wide = len(rest)
+    rest[:] = bias[:wide]
+    for j in range(len(row)):
+        x = fill[j] if np.isnan(row[j]) else row[j]
+        if x != 0.0:
+            weight = entry[j]
+            for o in range(wide):
+                rest[o] += x * weight[o]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def steps_taken(k, past, size, most):  # type: ignore[no-untyped-def]
     """Whole steps taken at k, or just past it: the n-th comes just past (n - 0.5) / size."""
     n = np.floor(k * size + 0.5)

@@ -20,6 +20,7 @@ import numpy as np
 
 from globece.models.network_layers import Net
 from globece.models.network_moves import (
+    at_rest_first,
     bound_first,
     first_layer,
     jumps_at,
@@ -28,6 +29,7 @@ from globece.models.network_moves import (
     list_events,
     make_plan,
     middle_of,
+    most_events,
     only_stairs,
     steps_taken,
 )
@@ -291,9 +293,7 @@ def _rows(  # type: ignore[no-untyped-def]
     wide, units, widest = layout[AT, 1], layout[AT, layers], 0
     for layer in range(layers):
         widest = max(widest, layout[AT, layer + 1] - layout[AT, layer])
-    events = 3
-    for i in range(len(slopes)):
-        events = max(events, 2 * (movers[i + 1] - movers[i]) + switching[i + 1] - switching[i])
+    events = most_events(movers, switching)
     first, moves, ids = np.zeros((6, wide)), np.zeros((7, events)), np.zeros((7, events), np.int64)
     bounds, gaps = np.zeros((6, widest + 1), np.float32), np.zeros((2, outputs))
     later, kept = np.zeros((3, HALVINGS + events)), np.zeros((KEPT, units + outputs))
@@ -303,13 +303,7 @@ def _rows(  # type: ignore[no-untyped-def]
     origin32, near32, far32 = np.zeros(units, np.float32), np.zeros(units, np.float32), np.zeros(units, np.float32)
     for r in range(begin, end):
         row, rest = Z[r], first[REST]
-        rest[:] = bias[:wide]
-        for j in range(len(row)):
-            x = fill[j] if np.isnan(row[j]) else row[j]
-            if x != 0.0:
-                weight = entry[j]
-                for o in range(wide):
-                    rest[o] += x * weight[o]
+        at_rest_first(entry, row, fill, bias, rest)
         origin[:wide] = rest
         at_rest = forward(weights, layout, exit_, bias, leak, closed, origin, origin32, index, value, 0.0)
         size = size_of_terms(layout, exit_, bias, leak, origin)
