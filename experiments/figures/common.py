@@ -10,9 +10,6 @@ import numpy as np
 
 from experiments.cells import Run
 
-BUDGET = 10.0
-
-
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
@@ -41,17 +38,6 @@ def as_list(values: Any) -> list[Any]:
 def as_array(values: Sequence[float | None]) -> np.ndarray[Any, Any]:
     """The numbers again, ``inf`` where there was none."""
     return np.array([np.inf if v is None else v for v in values], dtype=np.float64)
-
-
-def measures(costs: Any) -> dict[str, Any]:
-    """Coverage, average cost and score of minimum costs."""
-    costs = np.asarray(costs, dtype=np.float64)
-    paid = costs[np.isfinite(costs)]
-    return {
-        "coverage": float(paid.size / max(costs.size, 1)),
-        "cost": float(paid.mean()) if paid.size else None,
-        "score": float(np.minimum(costs, BUDGET).mean()) if costs.size else None,
-    }
 
 
 def profile(costs: Any) -> tuple[Any, Any, Any]:

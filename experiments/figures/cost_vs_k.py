@@ -14,8 +14,8 @@ import numpy as np
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import as_array, as_list, case_on
 from experiments.figures.drawing import lines_across, name, new_figure
-from experiments.figures.methods import sampling
 from experiments.markdown import missing_rows
+from experiments.methods import sampling
 
 NAME = "cost-vs-k"
 POINTS, ROUGH = 400, 40  # along the direction that is drawn, and along all others
@@ -32,7 +32,7 @@ def compute(run: Run) -> Data:
     on = case_on(run, "german_credit", "xgb", categorical=True)
     Z = on.space.encode(on.rows)[on.affected]
     problem = Problem(as_model(on.own, on.space, favourable=1, rows=on.rows), Z, on.cost, 10.0, 5.0)
-    D = sampling("german_credit").propose(problem, 20 if run.quick else 300, np.random.default_rng(0))
+    D = sampling("german_credit", 0).propose(problem, 20 if run.quick else 300, np.random.default_rng(0))
     scaled = scale(problem, D)
     pairs = [_reversed_pair(k, c) for k, c in zip(scaled.scalar, scaled.cost, strict=True)]
     best = max(range(len(D)), key=lambda i: 0.0 if pairs[i] is None else pairs[i][2])

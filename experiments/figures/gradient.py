@@ -12,7 +12,7 @@ def compute(run: Run, dataset: str) -> Data:
     """Every framework on a data set's network, and gradient descent from a few starts."""
     from globece.directions import GradientDescent
 
-    on = case_on(run, dataset, "dnn", categorical=dataset == "german_credit")
+    on = case_on(run, dataset, "dnn")
     descent = GradientDescent(restarts=2, steps=5) if run.quick else GradientDescent()
     return compared(run, dataset, on, descent, select="scaled")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.cells import Data, Run
 from experiments.figures.common import case_on
-from experiments.figures.methods import compared, sampling
+from experiments.figures.methods import compared
 from experiments.figures.variants import Variant, part
 
 
@@ -12,7 +12,7 @@ def compute(run: Run, dataset: str) -> Data:
     """Every framework on a data set's trees, and sampling that draws important features more often."""
     from globece.directions import ImportanceSampling
 
-    return compared(run, dataset, case_on(run, dataset, "xgb"), sampling(dataset, ImportanceSampling))
+    return compared(run, dataset, case_on(run, dataset, "xgb"), ImportanceSampling())
 
 
 PART = part(

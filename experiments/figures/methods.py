@@ -1,22 +1,22 @@
 """The frameworks that the paper draws beside each other, on one model: what recourse costs each affected input.
 
 GLOBE-CE and dGLOBE-CE are the paper's protocol (c = 2, the best at k = 1 of 1,000 samples, scalars up to 5), with exact
-minimum scalars in place of its grid. Fast AReS has the settings of the benchmark of AReS. "searched" is this library's
+minimum scalars in place of its grid. Fast AReS has the settings of the table of results. "searched" is this library's
 own search at its defaults.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
 from experiments.cells import Data, Run
-from experiments.figures.common import as_array, as_list, measures, profile
+from experiments.figures.common import as_array, as_list, profile
 from experiments.figures.drawing import from_nobody
 from experiments.figures.drawing import name as write
 from experiments.markdown import percent
+from experiments.methods import BUDGET, EVALUATED, FAST, measures, sampling
 
 SEEDS = (0, 1, 2)
 LABELS = {
@@ -33,14 +33,6 @@ STYLES: dict[str, dict[str, Any]] = {  # by name: the paper's order of colours, 
     "variant": {"color": "#D55E00", "linewidth": 2.6},
     "searched": {"color": "#222222", "linestyle": (0, (4, 2))},
 }
-
-
-def sampling(dataset: str, generator: Any = None, **more: Any) -> Any:
-    """The paper's sampling, or a generator with its settings; German Credit has sparser directions."""
-    from globece import UniformSampling
-
-    shape = {"n_features": 5, "power": 5.0} if dataset == "german_credit" else {"n_features": 2, "power": 1.0}
-    return (generator or UniformSampling)(cost=2.0, **shape, **more)
 
 
 def as_the_paper(run: Run, on: Any, generator: Any, n: int, seed: int = 0, select: Any = "fixed") -> Any:
@@ -62,14 +54,14 @@ def searched(run: Run, on: Any, n: int = 1) -> Any:
 
 
 def by_rules(run: Run, dataset: str, on: Any) -> Any:
-    """Fast AReS as it is benchmarked."""
-    from bench.ares import FAST
+    """Fast AReS with the settings of the table of results."""
     from globece.baselines import AccuracyCost, AresSettings, fast_ares
 
-    options = {**FAST[dataset], "race_rows": 300, "objective": AccuracyCost(0.1)}
+    options = {**FAST[dataset], "evaluate": EVALUATED, "select": EVALUATED}
     if run.quick:
-        options |= {"evaluate": 300, "support": max(options["support"], 0.3)}
-    return fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=AresSettings(**options))
+        options |= {"evaluate": 300, "select": 300, "support": max(options["support"], 0.3)}
+    settings = AresSettings(**options, objective=AccuracyCost(1 / BUDGET))
+    return fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=settings)
 
 
 def compared(run: Run, dataset: str, on: Any, variant: Any, select: str = "fixed") -> Data:
@@ -78,30 +70,21 @@ def compared(run: Run, dataset: str, on: Any, variant: Any, select: str = "fixed
     ``variant`` is the generator that the figure is about, and ``select`` how the best of its directions is chosen.
     """
     seeds = SEEDS[:1] if run.quick else SEEDS
-    drawn = [_timed(lambda s=s: as_the_paper(run, on, sampling(dataset), 3, s).costs) for s in seeds]
     # The greedy choice of three directions begins with the choice of one.
-    alone = [(costs[0], seconds) for costs, seconds in drawn]
-    together = [(costs.min(axis=0), seconds) for costs, seconds in drawn]
-    varied = [_timed(lambda s=s: as_the_paper(run, on, variant, 1, s, select).best_costs) for s in seeds]
+    drawn = [as_the_paper(run, on, sampling(dataset, seed), 3, seed).costs for seed in seeds]
     return {
-        "globe-ce": _middle(alone),
-        "dglobe-ce": _middle(together),
-        "fast-ares": _middle([_timed(lambda: by_rules(run, dataset, on).best_costs)]),
-        "variant": _middle(varied),
-        "searched": _middle([_timed(lambda: searched(run, on).best_costs)]),
+        "globe-ce": _middle([costs[0] for costs in drawn]),
+        "dglobe-ce": _middle([costs.min(axis=0) for costs in drawn]),
+        "fast-ares": _middle([by_rules(run, dataset, on).best_costs]),
+        "variant": _middle([as_the_paper(run, on, variant, 1, seed, select).best_costs for seed in seeds]),
+        "searched": _middle([searched(run, on).best_costs]),
     }
 
 
-def _timed(way: Any) -> tuple[Any, float]:
-    start = time.perf_counter()
-    return way(), time.perf_counter() - start
-
-
-def _middle(runs: list[tuple[Any, float]]) -> Data:
+def _middle(runs: list[Any]) -> Data:
     """The run with the median score, and the scores of all of them."""
-    made = [{**measures(costs), "costs": as_list(np.sort(costs)), "seconds": seconds} for costs, seconds in runs]
-    made.sort(key=lambda run: run["score"])
-    return {**made[len(made) // 2], "scores": [run["score"] for run in made]}
+    made = sorted(({**measures(costs), "costs": as_list(np.sort(costs))} for costs in runs), key=lambda r: r["score"])
+    return {**made[len(made) // 2], "scores": [r["score"] for r in made]}
 
 
 def draw_profiles(ax: Any, found: Data, labels: dict[str, str]) -> None:
@@ -129,7 +112,6 @@ def rows_of(found: Data, labels: dict[str, str]) -> list[list[str]]:
             "none" if found[name]["cost"] is None else f"{found[name]['cost']:.2f}",
             f"{found[name]['score']:.2f}",
             _range(found[name]["scores"]),
-            f"{found[name]['seconds']:.1f} s",
         ]
         for name in LABELS
         if name in found

@@ -11,18 +11,17 @@ import numpy as np
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.data import NAMES
 from experiments.figures.common import (
-    BUDGET,
     as_array,
     as_list,
     case_on,
     found_text,
-    measures,
     profile,
 )
 from experiments.figures.drawing import from_nobody, in_shares, legend_below, new_figure
 from experiments.figures.drawing import name as write
-from experiments.figures.methods import as_the_paper, by_rules, sampling, searched
+from experiments.figures.methods import as_the_paper, by_rules, searched
 from experiments.markdown import missing_rows
+from experiments.methods import BUDGET, measures, sampling
 
 KEY = "profiles"
 DATASETS = ("german_credit", "compas", "heloc", "default_credit")
@@ -47,7 +46,7 @@ library finds. A direction that moves continuous features has no list of scalars
 def compute(run: Run, dataset: str) -> Data:
     """One direction on a data set's trees, sampled as the paper does or searched; a few scalars of it; Fast AReS."""
     on = case_on(run, dataset, "xgb", categorical=dataset == "german_credit")
-    ex = as_the_paper(run, on, sampling(dataset), 1)
+    ex = as_the_paper(run, on, sampling(dataset, 0), 1)
     ways = {
         "sampled": ex.best_costs,
         "five": _with_few(ex),

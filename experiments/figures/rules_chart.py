@@ -10,8 +10,9 @@ import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import case_on
-from experiments.figures.methods import as_the_paper, sampling, searched
+from experiments.figures.methods import as_the_paper, searched
 from experiments.markdown import missing_rows, percent, table
+from experiments.methods import sampling
 
 NAME = "rules-chart"
 # Feature, rule, new coverage in %, cost, coverage of all in %, cost: the paper's table.
@@ -42,7 +43,7 @@ def compute(run: Run) -> Data:
     ways = {
         "rules": _by_rules(on),
         "searched": searched(run, on),
-        "sampled": as_the_paper(run, on, sampling("german_credit"), 1, select="scaled"),
+        "sampled": as_the_paper(run, on, sampling("german_credit", 0), 1, select="scaled"),
     }
     return {"affected": int(on.affected.sum()), **{name: _chart(ex) for name, ex in ways.items()}}
 

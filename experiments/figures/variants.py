@@ -49,7 +49,7 @@ def show(variant: Variant, found: Mapping[str, Data]) -> Shown:
 
     labels = {"variant": variant.label}
     body = [[NAMES[d], *row] for d, data in have.items() for row in rows_of(data, labels)]
-    head = ["data", "framework", "coverage", "average cost", "score", "of all seeds", "time"]
+    head = ["data", "framework", "coverage", "average cost", "score", "of all seeds"]
     said = "; ".join(_seen(d, data) for d, data in have.items())
     text = f"""{variant.paper} Here, on each data set's {KIND_NAMES[variant.kind]}: {said}. Of the frameworks that
 sample, the run with the median score is shown. The score is the mean of the minimum costs, with no recourse charged at
