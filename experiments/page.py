@@ -168,7 +168,7 @@ code { font-size: .9em; background: var(--stripe); padding: .1em .25em; border-r
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; width: 100% }
 th, td { padding: .35rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line);
   white-space: nowrap }
-td:last-child { white-space: normal; min-width: 8rem }
+td:last-child { white-space: normal; min-width: 12rem }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--back);
   border-right: 1px solid var(--line) }
 th, th:first-child { background: var(--stripe) } tr:last-child td { border-bottom: 0 }

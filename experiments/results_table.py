@@ -22,7 +22,18 @@ LABELS = {
     "ours_1": "**ours, n = 1**",
     "ours_3": "**ours, n = 3**",
 }
-COLUMNS = ("model, method", "coverage", "cost", "score", "unseen", "time", "paper", "reference", "agrees?", "paper?")
+COLUMNS = (
+    "model, method",
+    "coverage",
+    "cost",
+    "score",
+    "unseen",
+    "time",
+    "paper",
+    "reference",
+    "reference agrees?",
+    "paper agrees?",
+)
 THEIRS = {"ours_1": "globe_ce", "ours_3": "dglobe_ce"}
 
 TEXT = """Affected inputs are training rows; costs are tenths of a range and categories changed, ranges unbounded, as
@@ -40,8 +51,8 @@ and of one run of the authors' public code (`experiments/reference.py`), on othe
 95 % prediction interval for one more seed, give or take half a point of coverage and 3 % of cost (AReS, with nothing
 random in it, has that alone). The paper gives neither the settings of its sampling nor the supports of its AReS; ours
 are those of the reference's run or, where there was none (AReS on HELOC and Default Credit), our own. So agreement
-with the *reference* tests whether this is the same method, and the column *paper?* says whether the reference, on the
-same models, gave the paper's figures any more than we do.
+with the *reference* tests whether this is the same method, and the column *paper agrees?* says whether the reference,
+on the same models, gave the paper's figures any more than we do.
 
 GLOBE-CE is chosen as the paper has it, by coverage at k = 1; *ours* is `gc.explain` at its defaults, and its last two
 columns compare its score with that of the reference's and the paper's GLOBE-CE with as many directions. AReS and Fast
