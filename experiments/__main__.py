@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     asked = parser.parse_args(arguments)
     run = Run(models=_models(parser, asked.models), quick=asked.quick, cap=asked.cap)
-    where = store.places(run, asked.out)
+    where = store.places(run, asked.out and asked.out.resolve())
     failed, stopped = {}, False
     if not asked.page:
         try:
@@ -105,4 +106,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends the run ends its workers too
     sys.exit(main())
