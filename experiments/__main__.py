@@ -13,7 +13,7 @@ from experiments.cells import Cell, Run
 from experiments.data import why_missing
 from experiments.models import missing_files
 from experiments.registry import PARTS, UnknownCellError, chosen
-from experiments.running import compute
+from experiments.running import Outcome, compute
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,28 +22,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     run = Run(models=_models(parser, asked.models), quick=asked.quick, cap=asked.cap)
     where = store.places(run, asked.out and asked.out.resolve())
-    failed, stopped = {}, False
+    outcome = Outcome()
     if not asked.page:
         try:
-            cells = chosen(run, asked.only)
+            cells = _to_compute(run, where, asked.only, asked.again)
         except UnknownCellError as error:
             parser.error(str(error))
-        missing = _missing(cells)
-        cells = [cell for cell in cells if not missing.keys() & set(cell.needs)]
-        for name, reason in missing.items():
-            _say(f"{name} is left out: {reason}")
-        if not asked.only and not asked.again:
-            cells = [cell for cell in cells if not _is_stored(run, where, cell)]
         outcome = compute(run, where, cells, asked.jobs)
-        failed, stopped = outcome.failed, outcome.stopped
-    if stopped:
+    if outcome.stopped:
         _say("stopped; what is done is kept: run again to go on")
         return 130
     page.write(where, PARTS)
     _say(f"wrote {where.pages / 'paper.md'} and {where.pages / 'paper.html'}")
-    for name, error in failed.items():
+    for name, error in outcome.failed.items():
         _say(f"failed: {name}: {error}")
-    return 1 if failed else 0
+    return 1 if outcome.failed else 0
+
+
+def _to_compute(run: Run, where: store.Places, only: list[str], again: bool) -> list[Cell]:
+    """The cells asked for whose data are at hand and that are not stored yet; one that is named is computed anew."""
+    cells = chosen(run, only)
+    missing = _missing(cells)
+    for name, reason in missing.items():
+        _say(f"{name} is left out: {reason}")
+    cells = [cell for cell in cells if not missing.keys() & set(cell.needs)]
+    return cells if only or again else [cell for cell in cells if not _is_stored(run, where, cell)]
 
 
 def _parser() -> argparse.ArgumentParser:
