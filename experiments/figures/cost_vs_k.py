@@ -20,7 +20,7 @@ from experiments.methods import sampling
 NAME = "cost-vs-k"
 POINTS, ROUGH = 400, 40  # along the direction that is drawn, and along all others
 TITLES = ("a) Cost never falls with k", "b) A smaller k may cost more", "c) One k costs inputs differently")
-MOST = 12  # curves in one panel
+MOST = 4  # curves in one panel
 
 
 def compute(run: Run) -> Data:
@@ -50,7 +50,7 @@ def compute(run: Run) -> Data:
         "falls": falls,
         "reversed": sum(p is not None for p in pairs),
         "k": as_list(k),
-        "monotone": as_list(np.unique(curves, axis=0)[:MOST]),
+        "monotone": as_list(_different(curves)),
         "fixed": {"k": float(k[at]), "curves": as_list(curves[[low, high]]), "all": as_list(np.sort(curves[:, at]))},
     }
     if pairs[best] is not None:
@@ -68,6 +68,13 @@ def _curves(cost: Any, Z: Any, delta: Any, k: Any) -> Any:
     from globece import rays
 
     return np.column_stack([rays.cost_at(cost, Z, delta, np.full(len(Z), value)) for value in k])
+
+
+def _different(curves: Any) -> Any:
+    """A few curves that differ, from the cheapest to the dearest."""
+    kinds = np.unique(curves, axis=0)
+    kinds = kinds[np.argsort(kinds.sum(axis=1), kind="stable")]
+    return kinds[np.unique(np.linspace(0, len(kinds) - 1, MOST).round().astype(int))]
 
 
 def _reversed_pair(k: Any, cost: Any) -> tuple[int, int, float] | None:
@@ -107,8 +114,8 @@ def _figure(data: Data) -> Any:
     k = np.array(data["k"])
     for ax in axes:
         ax.set_xlim(0, k[-1])
-    for curve in data["monotone"]:
-        axes[0].plot(k, curve, color=PALETTE[0], linewidth=1.4, alpha=0.7, drawstyle="steps-post")
+    for i, curve in enumerate(data["monotone"]):
+        axes[0].plot(k, curve, color=PALETTE[i], linewidth=2, drawstyle="steps-post")
     if "pair" in data:
         for i, curve in enumerate(data["pair"]["curves"]):
             axes[1].plot(k, curve, color=PALETTE[i], linewidth=2, drawstyle="steps-post")

@@ -26,8 +26,8 @@ PART = part(
         kind="dnn",
         datasets=("german_credit", "heloc"),
         paper="The paper finds gradient descent marginally better than GLOBE-CE on HELOC and about as good on German "
-        "Credit, where categories have no slope to follow.",
-        note="What the descent found is judged after scaling, as its length was its own and not that of a fixed cost.",
+        "Credit, where categories have no slope to follow. (What the descent found is judged after scaling, as its "
+        "length was its own and not that of a fixed cost.)",
     ),
     compute,
 )

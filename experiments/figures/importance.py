@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from experiments.cells import Data, Run
+from experiments.data import NAMES
 from experiments.figures.common import case_on
-from experiments.figures.methods import compared
+from experiments.figures.methods import as_the_paper, compared
 from experiments.figures.variants import Variant, part
+from experiments.methods import sampling
+
+SEEDS = range(5)
+TOP = 3  # features that are named
 
 
 def compute(run: Run, dataset: str) -> Data:
     """Every framework on a data set's trees, and sampling that draws important features more often."""
     from globece.directions import ImportanceSampling
 
-    return compared(run, dataset, case_on(run, dataset, "xgb"), ImportanceSampling())
+    on = case_on(run, dataset, "xgb")
+    seeds = SEEDS[:1] if run.quick else SEEDS
+    after = {
+        "uniform": [as_the_paper(run, on, sampling(dataset, s), 1, s, "scaled").score for s in seeds],
+        "by importance": [as_the_paper(run, on, ImportanceSampling(), 1, s, "scaled").score for s in seeds],
+    }
+    found = compared(run, dataset, on, ImportanceSampling())
+    return {**found, "after scaling": after, "weights": _weights(on)}
+
+
+def _weights(on: Any) -> dict[str, float]:
+    """How often the most important features are drawn first."""
+    from globece import as_model
+    from globece.directions import ImportanceSampling
+    from globece.directions.protocol import Problem
+
+    box = as_model(on.own, on.space, favourable=1, rows=on.rows)
+    problem = Problem(box, on.space.encode(on.rows)[on.affected], on.cost, 10.0)
+    weights = ImportanceSampling().weights(problem, np.random.default_rng(0))
+    order = np.argsort(-weights, kind="stable")[:TOP]
+    return {on.space.names[i]: float(weights[i] / weights.sum()) for i in order}
+
+
+def note(dataset: str, data: Data) -> str:
+    """What is drawn most often, and whether it helps if directions are judged after scaling."""
+    often = ", ".join(f"{name} ({share:.0%})" for name, share in data["weights"].items())
+    uniform, ours = data["after scaling"]["uniform"], data["after scaling"]["by importance"]
+    better = sum(b < a for a, b in zip(uniform, ours, strict=True))
+    return (
+        f"On {NAMES[dataset]} importance draws {often} most. With both judged after scaling instead of at k = 1, it "
+        f"does better with {better} of {len(ours)} seeds: mean {np.mean(ours):.2f} against {np.mean(uniform):.2f}."
+    )
 
 
 PART = part(
@@ -25,6 +65,7 @@ PART = part(
         datasets=("compas", "default_credit"),
         paper="The paper finds sampling by importance better than GLOBE-CE on Default Credit, and marginally so on "
         "COMPAS.",
+        note=note,
     ),
     compute,
 )

@@ -25,7 +25,7 @@ class Variant:
     kind: str  # of the models
     datasets: tuple[str, ...]
     paper: str  # what the paper says of it
-    note: str = ""
+    note: Callable[[str, Data], str] | None = None  # what else there is to say of a data set
 
 
 def part(variant: Variant, compute: Callable[[Run, str], Data]) -> Part:
@@ -50,10 +50,11 @@ def show(variant: Variant, found: Mapping[str, Data]) -> Shown:
     labels = {"variant": variant.label}
     body = [[NAMES[d], *row] for d, data in have.items() for row in rows_of(data, labels)]
     head = ["data", "framework", "coverage", "average cost", "score", "of all seeds"]
+    notes = " ".join(variant.note(d, data) for d, data in have.items()) if variant.note else ""
     said = "; ".join(_seen(d, data) for d, data in have.items())
     text = f"""{variant.paper} Here, on each data set's {KIND_NAMES[variant.kind]}: {said}. Of the frameworks that
-sample, the run with the median score is shown. The score is the mean of the minimum costs, with no recourse charged at
-the budget; lower is better. {variant.note}\n\n{table(head, body)}"""
+sample, the run with the median score is shown (of two, the better). The score is the mean of the minimum costs, with no
+recourse charged at the budget; lower is better. {notes}\n\n{table(head, body)}"""
     return Shown(text, {variant.key: _figure(variant, have, labels)})
 
 
