@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from experiments import generality, results_table
+from experiments import generality, models, results_table
 from experiments.cells import Data, Part
 from experiments.data import NAMES, why_missing
 from experiments.store import Places, load
@@ -57,16 +57,17 @@ def _section(part: Part, stored: Mapping[str, Data]) -> Section:
     if mine:
         seconds = sum(found["seconds"] for found in mine.values())
         count = f"{len(mine)} of {len(part.cells)} cells" if len(part.cells) > 1 else "One cell"
-        about += f"{count}, {_duration(seconds)} of one core{_models(mine)}. "
+        about += f"{count}, {_duration(seconds)} of one core{_explained(mine)}. "
     about += f"Alone: `make paper ONLY={part.key}`"
     about += f", or one cell: `make paper ONLY={part.cells[-1].name}`." if len(part.cells) > 1 else "."
     text = shown.text.strip() + _absent(part, mine)
     return Section(part.key, part.title, about, text, {name: _png(f) for name, f in shown.figures.items()})
 
 
-def _models(mine: Mapping[str, Data]) -> str:
-    """Which models the cells explained, where they take what the run is given."""
-    marks = {found["fingerprint"]["models"].split()[0] for found in mine.values() if "models" in found["fingerprint"]}
+def _explained(mine: Mapping[str, Data]) -> str:
+    """Which models the cells explained, where they take what the run is given; the table of models has both."""
+    taken = [found for name, found in mine.items() if not name.startswith(f"{models.PART.key}/")]
+    marks = {found["fingerprint"]["models"].split()[0] for found in taken if "models" in found["fingerprint"]}
     words = {"given": "given models", "trained": "models trained here"}
     return f", on {' and '.join(words[mark] for mark in sorted(marks))}" if marks else ""
 
