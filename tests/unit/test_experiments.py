@@ -137,6 +137,8 @@ def test_figures_agree_within_noise_and_only_then() -> None:
     assert agreement.agreement([87.8], [0.99], (87.8, 87.8), (1.0, 1.0)).both  # nothing random: rounding alone
     assert not agreement.agreement([87.8], [0.9], (87.8, 87.8), (1.0, 1.0)).both
     assert not agreement.agreement([], [], (87.8, 87.8), (1.0, 1.0)).both
+    # one run far off makes the interval wide, but not everything agree
+    assert not agreement.agreement([99.0] * 5, [3.5, 3.6, 4.2, 4.6, 9.1], (99.0, 99.0), (1.5, 1.5)).both
 
 
 # -- storing ----------------------------------------------------------------------------------------------------------
