@@ -41,6 +41,15 @@ def bundle(space: FeatureSpace, directions: FloatArray) -> Bundle:
     >>> made.first_mover, made.column, made.step
     (array([0, 1, 3]), array([1, 0, 1]), array([ 2.,  1., -1.]))
     """
+    # the last one is kept with the space: whoever prices rays asks for it, and whoever follows them asks again
+    kept: dict[str, tuple[FloatArray, Bundle]] = space.__dict__
+    last = kept.get("_last_bundle")
+    if last is None or not np.array_equal(last[0], directions):
+        kept["_last_bundle"] = last = (directions.copy(), _bundled(space, directions))
+    return last[1]
+
+
+def _bundled(space: FeatureSpace, directions: FloatArray) -> Bundle:
     m, layout = len(directions), _layout(space)
     steps = directions[:, layout.column]
     owner, mover = np.nonzero((steps != 0.0) & layout.free)
