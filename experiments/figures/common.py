@@ -1,4 +1,4 @@
-"""What the figures share: the model that a run is about, costs as JSON holds them, their words."""
+"""What the figures share: the model that a run is about, and costs as JSON holds them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.cells import Run
 
+MOST = 600  # costs that are kept of one run
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
@@ -35,6 +36,14 @@ def as_list(values: Any) -> list[Any]:
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in found]
 
 
+def thinned(costs: Any) -> list[Any]:
+    """Costs from the least to the dearest, and of many some that stand for all: enough for a line of a figure."""
+    costs = np.sort(np.asarray(costs, dtype=np.float64))
+    if len(costs) > MOST:
+        costs = costs[np.linspace(0, len(costs) - 1, MOST).round().astype(int)]
+    return as_list(costs)
+
+
 def as_array(values: Sequence[float | None]) -> np.ndarray[Any, Any]:
     """The numbers again, ``inf`` where there was none."""
     return np.array([np.inf if v is None else v for v in values], dtype=np.float64)
@@ -52,12 +61,3 @@ def profile(costs: Any) -> tuple[Any, Any, Any]:
         np.append(0.0, count / max(costs.size, 1)),
         np.append(average[:1] if paid.size else 0.0, average),
     )
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-def found_text(data: dict[str, Any]) -> str:
-    """Coverage and average cost in words."""
-    cost = data["cost"]
-    return f"{data['coverage']:.1%}" + (f" at an average cost of {cost:.2f}" if cost is not None else "")

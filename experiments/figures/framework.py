@@ -41,11 +41,12 @@ def compute(run: Run) -> Data:
     low, high = X.min(axis=0) - margin, X.max(axis=0) + margin
     across, up = (np.linspace(low[i], high[i], 25 if run.quick else 160) for i in (0, 1))
     grid = np.column_stack([g.ravel() for g in np.meshgrid(across, up)])
+    yes = model.favourable(grid).reshape(len(up), len(across)).astype(int)
     return {
         "exact": bool(model.exact),
         "across": as_list(across),
         "up": as_list(up),
-        "favourable": model.favourable(grid).reshape(len(up), len(across)).astype(int).tolist(),
+        "favourable": ["".join(map(str, row)) for row in yes.tolist()],
         "inputs": as_list(affected),
         "directions": as_list(D),
         "coverage": at_one,
@@ -104,7 +105,7 @@ def _background(ax: Any, data: Data) -> None:
 
     across, up = data["across"], data["up"]
     ax.imshow(
-        data["favourable"],
+        [[int(v) for v in row] for row in data["favourable"]],
         extent=(across[0], across[-1], up[0], up[-1]),
         origin="lower",
         aspect="auto",

@@ -25,6 +25,7 @@ PART = part(
         label="gradient descent (n = 1)",
         kind="dnn",
         datasets=("german_credit", "heloc"),
+        better=("heloc",),
         paper="The paper finds gradient descent marginally better than GLOBE-CE on HELOC and about as good on German "
         "Credit, where categories have no slope to follow. (What the descent found is judged after scaling, as its "
         "length was its own and not that of a fixed cost.)",

@@ -63,6 +63,7 @@ PART = part(
         label="by importance (n = 1)",
         kind="xgb",
         datasets=("compas", "default_credit"),
+        better=("compas", "default_credit"),
         paper="The paper finds sampling by importance better than GLOBE-CE on Default Credit, and marginally so on "
         "COMPAS.",
         note=note,

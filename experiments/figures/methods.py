@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from experiments.cells import Data, Run
-from experiments.figures.common import as_array, as_list, profile
+from experiments.figures.common import as_array, profile, thinned
 from experiments.figures.drawing import from_nobody
 from experiments.figures.drawing import name as write
 from experiments.markdown import percent
@@ -84,7 +82,7 @@ def compared(run: Run, dataset: str, on: Any, variant: Any, select: str = "fixed
 
 def _middle(runs: list[Any]) -> Data:
     """The run with the median score, of two the better one, and the scores of all of them."""
-    made = sorted(({**measures(costs), "costs": as_list(np.sort(costs))} for costs in runs), key=lambda r: r["score"])
+    made = sorted(({**measures(costs), "costs": thinned(costs)} for costs in runs), key=lambda r: r["score"])
     return {**made[(len(made) - 1) // 2], "scores": [r["score"] for r in made]}
 
 
@@ -95,7 +93,9 @@ def draw_profiles(ax: Any, found: Data, labels: dict[str, str]) -> None:
         _, coverage, average = profile(as_array(found[name]["costs"]))
         style = {"linewidth": 1.8, **STYLES[name]}
         ax.plot(average, coverage, label=labels.get(name, LABELS[name]), **style)
-        ax.plot(average[-1:], coverage[-1:], "o", color=style["color"], markersize=6, clip_on=False, zorder=5)
+        if found[name]["cost"] is not None:
+            end = [found[name]["cost"]], [found[name]["coverage"]]
+            ax.plot(*end, "o", color=style["color"], markersize=6, clip_on=False, zorder=5)
         ends.append(float(average[-1]))
         starts.append(float(average[0]))
     narrow = min(starts, default=0.0) > 0.5 * max(ends)  # whole categories: nothing costs less than one of them

@@ -12,15 +12,14 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.data import NAMES
 from experiments.figures.common import (
     as_array,
-    as_list,
     case_on,
-    found_text,
     profile,
+    thinned,
 )
 from experiments.figures.drawing import from_nobody, in_shares, legend_below, new_figure
 from experiments.figures.drawing import name as write
 from experiments.figures.methods import as_the_paper, by_rules, searched
-from experiments.markdown import missing_rows
+from experiments.markdown import missing_rows, percent, table
 from experiments.methods import BUDGET, measures, sampling
 
 KEY = "profiles"
@@ -53,9 +52,7 @@ def compute(run: Run, dataset: str) -> Data:
         "ares": by_rules(run, dataset, on).best_costs,
         "searched": searched(run, on).best_costs,
     }
-    return {
-        name: {**measures(costs), "costs": as_list(np.sort(costs))} for name, costs in ways.items() if costs is not None
-    }
+    return {name: {**measures(costs), "costs": thinned(costs)} for name, costs in ways.items() if costs is not None}
 
 
 def _with_few(ex: Any) -> Any:
@@ -82,13 +79,32 @@ def show(found: Mapping[str, Data]) -> Shown:
     """For each data set a profile and a histogram."""
     have = {d: found[f"{KEY}/{d}"] for d in DATASETS if f"{KEY}/{d}" in found}
     text = TEXT if have else ""
-    text += "".join(f"- **{NAMES[d]}**: {_seen(data)}.\n" for d, data in have.items())
+    text += _seen(have) if have else ""
     figures = {f"{KEY}-{d.replace('_', '-')}": _figure(NAMES[d], data) for d, data in have.items()}
     return Shown(text + missing_rows(PART, found), figures)
 
 
-def _seen(data: Data) -> str:
-    return "; ".join(f"{LABELS[name]}: {found_text(data[name])}" for name in LABELS if name in data)
+def _seen(have: Mapping[str, Data]) -> str:
+    """Where the directions do better than rules by the score, and the numbers of all of them."""
+    said = [
+        f"the {name} direction has a better score than Fast AReS on "
+        f"{sum(data[name]['score'] < data['ares']['score'] for data in have.values())} of {len(have)} data sets"
+        for name in ("sampled", "searched")
+    ]
+    body = [
+        [
+            NAMES[d],
+            LABELS[name],
+            percent(data[name]["coverage"]),
+            "none" if data[name]["cost"] is None else f"{data[name]['cost']:.2f}",
+            f"{data[name]['score']:.2f}",
+        ]
+        for d, data in have.items()
+        for name in LABELS
+        if name in data
+    ]
+    listed = table(["data", "", "coverage", "average cost", "score"], body)
+    return f"Seen here: {'; '.join(said)}.\n\n{listed}"
 
 
 def _figure(title: str, data: Data) -> Any:

@@ -98,7 +98,7 @@ rules and their order make one, and that is the first of ours{_agreement(data)}\
     text += f"The paper:\n\n{table(head, paper)}\n"
     for name in ends:
         text += f"{TITLES[name].capitalize()}:\n\n{table(head, _rows(data[name]))}\n"
-    return Shown(text, {f"{NAME}-{name}": _figure(data[name]) for name in ends})
+    return Shown(text, {f"{NAME}-{name}": _figure(data[name]) for name in ("rules", "searched") if name in ends})
 
 
 def _agreement(data: Data) -> str:
