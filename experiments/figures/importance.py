@@ -65,7 +65,8 @@ PART = part(
         datasets=("compas", "default_credit"),
         better=("compas", "default_credit"),
         paper="The paper finds sampling by importance better than GLOBE-CE on Default Credit, and marginally so on "
-        "COMPAS.",
+        "COMPAS. (It weights each feature value by its importance; here a feature is drawn by the importance of all of "
+        "its values together.)",
         note=note,
     ),
     compute,
