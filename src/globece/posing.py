@@ -13,7 +13,7 @@ from globece.models.adapt import Compiled
 from globece.models.blackbox import BlackBox
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
-ASK_AGAIN = 1024  # rows that it gets again, where they come back from encoding just as they were
+ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
 ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
 Seed = int | np.random.Generator | None
 

@@ -9,7 +9,7 @@ ones on more, and a greedy choice of those that together cover most at least cos
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,28 @@ from globece.space import BoolArray, FloatArray, IntArray
 PLATEAU = 0.02
 MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
-# Rays that a climb may follow, for each affected input and at least: chosen so that the search takes a small part of
-# the paper's 2,000 predictions an input (docs/search.md). A network's ray is dearer than the others'.
-RAYS = {"LinearModel": (20.0, 40_000), "TreeEnsemble": (28.0, 8_000), "ReLUNetwork": (1.5, 2_500)}
-OTHER_RAYS = (10.0, 6_000)
-MOST_RAYS = 2_000_000
+
+
+class Allowance(NamedTuple):
+    """Rays that a climb may follow for each affected input, and for all of them at least and at most."""
+
+    per_input: float
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, model: Model) -> Allowance:
+        """What a kind of model warrants: a network's ray is dearer than the others'."""
+        return RAYS.get(type(getattr(model, "core", model)).__name__, OTHER_RAYS)
+
+
+# Chosen so that the search takes a small part of the paper's 2,000 predictions an input (docs/search.md).
+RAYS = {
+    "LinearModel": Allowance(20.0, 40_000, 1_000_000),
+    "TreeEnsemble": Allowance(28.0, 5_000, 70_000),
+    "ReLUNetwork": Allowance(1.5, 2_500, 5_000),
+}
+OTHER_RAYS = Allowance(10.0, 6_000, 1_000_000)
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
 STARTS = 5  # single moves from which a chain is climbed
 NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
@@ -177,8 +194,8 @@ def _climbed(
 ) -> tuple[FloatArray, int]:
     """Climb chains one after the other, then polish them together; return directions, and how many were seen."""
     ordered, _ = in_order(problem, salt)
-    per_input, least = RAYS.get(type(getattr(problem.model, "core", problem.model)).__name__, OTHER_RAYS)
-    rays_ = settings.rays or min(max(per_input * len(ordered.inputs), least) * (wanted + 1) / 2, MOST_RAYS)
+    per_input, least, most = Allowance.of(problem.model)
+    rays_ = settings.rays or float(np.clip(per_input * len(ordered.inputs), least, most)) * (wanted + 1) / 2
     # where rays are dear, a chain is not followed over all inputs before the end
     ordered = replace(ordered, inputs=ordered.inputs[: int(np.clip(rays_ / 6, 512, SEARCH_ROWS))])
     n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)

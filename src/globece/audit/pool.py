@@ -16,7 +16,7 @@ from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.scaling import Scaled, content_order, scale
 from globece.progress import Monitor
 from globece.rays import BUDGET_SLACK
-from globece.search import MOST_RAYS, OTHER_RAYS, RAYS, Settings, find_directions, greedy
+from globece.search import Allowance, Settings, find_directions, greedy
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
@@ -173,7 +173,7 @@ def _shared_out(part: Problem, search: Search, n_inputs: int) -> Settings:
     """
     if search.settings.rays is not None or search.generator is not None:
         return search.settings
-    per_input, least = RAYS.get(type(getattr(part.model, "core", part.model)).__name__, OTHER_RAYS)
+    per_input, least, most = Allowance.of(part.model)
     n = len(part.inputs)
-    each = max(per_input * n, least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
-    return replace(search.settings, rays=int(min(each, MOST_RAYS)))
+    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
+    return replace(search.settings, rays=int(each))

@@ -28,7 +28,7 @@ from globece.space import BoolArray, FeatureSpace, FloatArray
 
 # Rows of the user's on which a compiled model is checked, and rows moved about beside them. It is a check of the
 # compiler, not of the results: every counterfactual is predicted by the original again.
-CHECKED_ROWS, PUSHED_ROWS = 1024, 512
+CHECKED_ROWS, PUSHED_ROWS = 512, 256
 OWN = "the rows given"
 
 
