@@ -39,7 +39,7 @@ THEIRS = {"ours_1": "globe_ce", "ours_3": "dglobe_ce"}
 TEXT = """Affected inputs are training rows; costs are tenths of a range and categories changed, ranges unbounded, as
 in the paper. *Coverage* in %, *cost* and *score* (mean minimum cost, no recourse charged at 10; lower is better) are
 means over seeds, with half of the mean's 95 % interval after the ±: {seeds}. *Unseen* is the score of the same
-directions or rules on the 20 % test rows, with 95 % by bootstrap over inputs. *Time* is of one core, from rows to
+directions or rules on the 20 % test rows, with 95 % by bootstrap over inputs. *Time* is CPU time of one core, rows to
 result, the median of the seeds; for GLOBE-CE of seed 0 as the paper describes it, one prediction of all inputs a
 sample and a scalar. The other seeds draw the same way and follow exact rays; on seed 0 both ways agree to {apart} in
 coverage and {apart_cost} in cost at most. *Paper* and *reference* are coverage / cost / seconds, of the paper's table
