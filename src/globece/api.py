@@ -15,7 +15,7 @@ from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
 from globece.errors import InvalidParameterError, check_choice, check_count
 from globece.explanation import Explanation, Provenance, build
-from globece.models.adapt import Compiled, as_model, robust_model
+from globece.models.adapt import Compiled, as_model, compiled, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, tally
 from globece.posing import Seed, check_budget, checked, cost_on, generator_of, own_rows
@@ -318,10 +318,12 @@ def _posed(
         scalars=settings.scalars,
         batch_rows=settings.batch_rows,
         timeout=settings.timeout,
-        rows=Z,
-        compile=settings.exact,
+        compile=False,
     )
     decided = own_rows(box, X, Z)
+    if settings.exact and settings.scalars is None:
+        assert isinstance(box, BlackBox)
+        box = compiled(box, Z, decided)
     asked = box if robust is None else robust_model(box, checked("robust", robust, Robust), Z)
     return Problem(asked, Z, cost, budget, settings.max_scalar), decided
 

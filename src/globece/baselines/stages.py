@@ -83,10 +83,7 @@ def prepare(
         compile=False,
     )
     assert isinstance(box, BlackBox)
-    # rows that come back from encoding just as they were need not be asked about twice
-    same = isinstance(X, np.ndarray) and np.array_equal(space.decode(Z), X, equal_nan=X.dtype.kind == "f")
-    decided = box.favourable(Z) if same else own_rows(box, X, Z)
-    return Made(box, Z, decided, cost, limit, subgroups, settings)
+    return Made(box, Z, own_rows(box, X, Z), cost, limit, subgroups, settings)
 
 
 def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:

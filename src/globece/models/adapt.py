@@ -26,10 +26,7 @@ from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
-# Rows of the user's on which a compiled model is checked, and rows moved about beside them. It is a check of the
-# compiler, not of the results: every counterfactual is predicted by the original again.
-CHECKED_ROWS, PUSHED_ROWS = 512, 256
-OWN = "the rows given"
+PUSHED_ROWS = 256  # rows moved about for the check, beside the user's own
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ def as_model(
     favourable, threshold, timeout
         As for :func:`globece.models.decision.decision`.
     rows
-        Encoded rows; on some of them a compiled model is checked against the original.
+        Encoded rows on which a compiled model is checked against the original.
     compile
         Whether to try to follow the model exactly; ``False`` leaves it a black box.
     grid, scalars, batch_rows
@@ -124,14 +121,30 @@ def as_model(
     decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
     tried = None if scalars is None else np.asarray(scalars, dtype=np.float64)
     box = BlackBox(decide, space, grid, batch_rows, tried)
+    return compiled(box, rows) if compile and scalars is None else box
+
+
+def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> BlackBox | Compiled:
+    """Follow a model exactly if it can be compiled; where it should be possible and is not, a warning says why.
+
+    Parameters
+    ----------
+    box
+        The model as a black box.
+    rows
+        Encoded rows on which the compiled model is checked against the original.
+    outcomes
+        What the original says of these rows, if that is known already.
+    """
+    decide, model = box.decide, box.decide.model
     module = is_module(model)
-    if not compile or scalars is not None or not (module or hasattr(model, "predict")):
+    if not (module or hasattr(model, "predict")):
         return box
     if decide.classes is None and decide.threshold is None and not module:
         return box  # numbers without a threshold: the first answer will say what is missing
     try:
-        core = compile_model(model, space, decide)
-        _check(core, box, rows)
+        core = compile_model(model, box.space, decide)
+        _check(core, box, rows, outcomes)
     except NotCompiled as why:
         message = f"{decide.name} is searched as a black box, not followed exactly: {why}"
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
@@ -242,15 +255,20 @@ def _network(
     return networks.ReLUNetwork.from_model(estimator, space, inputs, favourable=favourable, threshold=threshold)
 
 
-def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
-    """Compare the compiled model with the original, on the user's rows and on rows pushed about."""
+def _check(core: Model, box: BlackBox, rows: FloatArray | None, outcomes: BoolArray | None) -> None:
+    """Compare the compiled model with the original, on the user's rows and on some of them pushed about."""
     if rows is None or not len(rows):
         return
-    own, some = _spread(rows, CHECKED_ROWS), _spread(rows, PUSHED_ROWS)
-    for what, Z in ((OWN, own), ("rows pushed along random rays", _pushed(box.space, some))):
-        theirs, margin = box.favourable(Z), core.margin(Z)
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), PUSHED_ROWS)).astype(int)]
+    pushed = _pushed(box.space, some)
+    known = box.favourable(rows) if outcomes is None else outcomes
+    for what, Z, theirs in (
+        ("the rows given", rows, known),
+        ("rows pushed along random rays", pushed, box.favourable(pushed)),
+    ):
+        margin = core.margin(Z)
         wrong = (margin > 0.0) != theirs
-        if what != OWN:  # the two ways of asking it agree, or the margin is 0: once is enough to see that
+        if Z is pushed:  # the two ways of asking it agree, but for ties: once is enough to see that
             wrong |= core.favourable(Z) != theirs
         differs = np.flatnonzero(wrong)
         if differs.size:
@@ -258,11 +276,6 @@ def _check(core: Model, box: BlackBox, rows: FloatArray | None) -> None:
             # right on the boundary the two may round differently; the original decides there
             if not (size[differs] <= 1e-6 * np.nanmax(size)).all():
                 raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
-
-
-def _spread(rows: FloatArray, most: int) -> FloatArray:
-    """At most so many rows, evenly from all."""
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 def _pushed(space: FeatureSpace, Z: FloatArray) -> FloatArray:
