@@ -83,8 +83,8 @@ def note(dataset: str, data: Data) -> str:
     return (
         f"On {NAMES[dataset]} importance draws {often} most. With both judged after scaling instead of at k = 1, it "
         f"does better with {better} of {len(ours)} seeds: mean {np.mean(ours):.2f} against {np.mean(uniform):.2f}. "
-        f"Weighting the random share of every value by its importance, chosen at k = 1, is {verdict} than GLOBE-CE on average: "
-        f"{min(values):.2f} to {max(values):.2f} over {len(values)} seeds, mean {np.mean(values):.2f} against "
+        f"Weighting the random share of every value by its importance, chosen at k = 1, is {verdict} than GLOBE-CE on "
+        f"average: {min(values):.2f} to {max(values):.2f} over {len(values)} seeds, mean {np.mean(values):.2f} against "
         f"{np.mean(sampled):.2f}."
     )
 
@@ -101,8 +101,8 @@ PART = part(
         datasets=("compas", "default_credit"),
         better=("compas", "default_credit"),
         paper="The paper finds sampling by importance better than GLOBE-CE on Default Credit, and marginally so on "
-        "COMPAS. (It weights the probability of each feature value by its importance, which can be read in more than one "
-        "way; drawn here, a feature is chosen by the importance of all of its values together.)",
+        "COMPAS. (It weights the probability of each feature value by its importance, which can be read in more than "
+        "one way; drawn here, a feature is chosen by the importance of all of its values together.)",
         note=note,
     ),
     compute,
