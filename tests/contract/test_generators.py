@@ -92,6 +92,10 @@ class TestImportanceSampling(Shared):
     generator = ImportanceSampling(n_features=3)
 
 
+class TestImportanceOfValues(Shared):
+    generator = ImportanceSampling(weigh="values")
+
+
 class TestPermutationImportance(Shared):
     generator = ImportanceSampling("permutation")
 

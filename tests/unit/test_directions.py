@@ -159,6 +159,24 @@ def test_the_models_own_importance_counts_a_groups_columns_together() -> None:
     np.testing.assert_allclose(weights, [own[0], own[1], own[2:5].sum(), own[5]], rtol=1e-6)
 
 
+def test_the_random_share_of_each_value_is_weighted_by_its_own_importance() -> None:
+    from xgboost import XGBClassifier
+
+    X = matrix(400)
+    model = XGBClassifier(n_estimators=5).fit(X, approve_matrix(X))
+    problem = problem_of(model, X, matrix_space(X))
+    D = ImportanceSampling(weigh="values").propose(problem, 4000, rng())
+    np.testing.assert_allclose(problem.cost.nominal(D), 2.0)
+    rates = problem.cost.rates
+    share = np.abs(D * rates).mean(axis=0) / np.abs(D * rates).mean(axis=0).sum()
+    own = model.feature_importances_
+    assert np.corrcoef(share, own)[0, 1] > 0.95
+    assert ((share > 0) == (own > 0)).all()
+    # numbers by feature are shared out over its values
+    given = ImportanceSampling({"income": 3, "home": 3}, weigh="values").propose(problem, 50, rng())
+    assert shares_of(problem, given) == {"income": 1.0, "debts": 0.0, "home": 1.0, "age": 0.0}
+
+
 def test_each_parameter_given_rubbish_says_so() -> None:
     X = matrix(60)
     problem = problem_of(approve_matrix, X, matrix_space(X))
@@ -166,6 +184,7 @@ def test_each_parameter_given_rubbish_says_so() -> None:
         (lambda: ImportanceSampling("gain"), "importance must be a mapping.*'gain'"),
         (lambda: ImportanceSampling({"income": -1}), r"importance\['income'\]"),
         (lambda: ImportanceSampling(n_features=0), "n_features"),
+        (lambda: ImportanceSampling(weigh="rows"), "weigh must be one of"),  # type: ignore[arg-type]
         (lambda: ItemsetSampling(min_support=2), "min_support"),
         (lambda: ItemsetSampling(max_length=0), "max_length"),
         (lambda: FromLocal(3), "method must be"),  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from globece.directions.constraints import movable_features
 from globece.directions.protocol import Problem
 from globece.directions.rows import settled
 from globece.directions.sampling import sampled
-from globece.errors import InvalidParameterError, check_count, check_number
+from globece.errors import InvalidParameterError, check_choice, check_count, check_number
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import own
 from globece.space import FloatArray
 
 SOURCES = ("auto", "model", "permutation")
+WEIGHED = ("features", "values")
 ROWS = 512  # rows whose features are exchanged
 ROUNDS = 3
 
@@ -36,6 +37,9 @@ class ImportanceSampling:
         rows; ``"auto"`` takes the model's own where it has some.
     cost, n_features, power
         As for :class:`UniformSampling`.
+    weigh
+        ``"features"`` draws ``n_features`` features, important ones more often; ``"values"`` lets every feature take
+        part and weights the random share of each of its values by its importance, as the paper words it.
 
     Examples
     --------
@@ -51,9 +55,11 @@ class ImportanceSampling:
     cost: float = 2.0
     n_features: int = 2
     power: float = 1.0
+    weigh: Literal["features", "values"] = "features"
 
     def __post_init__(self) -> None:
         check_number("cost", self.cost, open_low=True)
+        check_choice("weigh", self.weigh, WEIGHED)
         check_count("n_features", self.n_features)
         check_number("power", self.power, open_low=True)
         if isinstance(self.importance, Mapping):
@@ -67,12 +73,17 @@ class ImportanceSampling:
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
         movable = movable_features(problem.space)
-        weights = self.weights(problem, rng)[[problem.space.names.index(f.name) for f in movable]]
+        every = self.weights(problem, rng)
+        weights = every[[problem.space.names.index(f.name) for f in movable]]
         if not weights.any():
             raise InvalidParameterError(
                 "importance is 0 for every feature that can move; "
                 f"those are {[f.name for f in movable]}: give one of them a positive number, or use UniformSampling"
             )
+        if self.weigh == "values":
+            all_of_them = np.tile(np.arange(len(movable)), (n, 1))
+            shares = sampled(problem, all_of_them, self.power, self.cost, rng) * self._of_values(problem, every)
+            return problem.cost.normalise(shares, self.cost)
         # Gumbel's trick: the largest of log w + noise are a draw without replacement, with probability w
         with np.errstate(divide="ignore"):
             keys = np.log(weights / weights.max()) + rng.gumbel(size=(n, len(movable)))
@@ -97,6 +108,15 @@ class ImportanceSampling:
                 )
         return permutation_importance(problem, rng)
 
+    def _of_values(self, problem: Problem, weights: FloatArray) -> FloatArray:
+        """Importance of each encoded column: its own where the model has one for it, else its part of the feature's."""
+        given = _given(problem) if self.importance in ("auto", "model") else None
+        found = np.zeros(problem.space.width)
+        for f, weight in zip(problem.space.features, weights, strict=True):
+            known = given is not None and len(f.sources) == f.width
+            found[f.columns] = [given[s] for s in f.sources] if given is not None and known else weight / f.width
+        return found
+
 
 def _own(problem: Problem) -> FloatArray | None:
     """The model's own importances by feature, if it has some for the user's own columns."""
@@ -111,21 +131,21 @@ def _own(problem: Problem) -> FloatArray | None:
             elif rates[f.start] > 0:
                 found[i] = size[f.start] / rates[f.start]
         return found if found.any() else None
-    owner = getattr(getattr(getattr(model, "decide", None), "ask", None), "__self__", None)
-    return _by_source(problem, owner)
+    given = _given(problem)
+    return None if given is None else np.array([sum(given[s] for s in f.sources) for f in space.features])
 
 
-def _by_source(problem: Problem, owner: Any) -> FloatArray | None:
-    """``feature_importances_``, one per column that the user gave, summed over each feature's columns."""
-    space = problem.space
+def _given(problem: Problem) -> dict[str, float] | None:
+    """``feature_importances_``, one for each column that the user gave."""
+    names = problem.space.table.names
+    owner = getattr(getattr(getattr(own(problem.model), "decide", None), "ask", None), "__self__", None)
     given = getattr(owner, "feature_importances_", None)
     if given is None:
         return None
     values = np.abs(np.asarray(given, dtype=np.float64)).ravel()
-    if len(values) != len(space.table.names) or not np.isfinite(values).all() or not values.any():
+    if len(values) != len(names) or not np.isfinite(values).all() or not values.any():
         return None
-    place = {name: i for i, name in enumerate(space.table.names)}
-    return np.array([sum(values[place[s]] for s in f.sources) for f in space.features])
+    return dict(zip(names, values.tolist(), strict=True))
 
 
 def permutation_importance(problem: Problem, rng: np.random.Generator) -> FloatArray:
