@@ -49,7 +49,7 @@ class Allowance(NamedTuple):
 # Chosen so that the search takes a small part of the paper's 2,000 predictions an input (docs/search.md).
 RAYS = {
     "LinearModel": Allowance(20.0, 40_000, 1_000_000),
-    "TreeEnsemble": Allowance(28.0, 5_000, 70_000),
+    "TreeEnsemble": Allowance(28.0, 5_000, 60_000),
     "ReLUNetwork": Allowance(1.5, 2_500, 5_000),
 }
 OTHER_RAYS = Allowance(10.0, 6_000, 1_000_000)

@@ -27,6 +27,7 @@ MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
 PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
+PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
 WIDEST = 1  # how often the view is widened before a climb ends
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
@@ -151,7 +152,7 @@ def climb(
             view = effort.wider(wider, len(judge.problem.inputs))
             near = [] if only_vary else additions(chain, _promising(judge, chain, every, view), most)
             if wider and near and score > LEFT * judge.problem.budget:
-                near += _in_pairs(chain, every, most)
+                near += _spread(_in_pairs(chain, every, most), PAIRS_PER_NEIGHBOUR * view.breadth)
             near = list(dict.fromkeys([*variations(chain), *near]))
             if not near:
                 break
@@ -191,7 +192,7 @@ def first_moves(judge: Judge, effort: Effort, most: int) -> list[Chain]:
         found.setdefault(feature, chain)
     starts = list(found.values())[:most]
     if scores[0] > max(FEEBLE * judge.best[: effort.rows[1]].mean(), LEFT * judge.problem.budget):
-        some = _in_pairs(Chain(), every, None)
+        some = _spread(_in_pairs(Chain(), every, None), PAIRS_PER_NEIGHBOUR * effort.wider(1, 1).breadth)
         best, paired = _sorted(judge, some, effort, 8)
         if some and paired[0] < scores[0]:
             starts = [*best[: max(1, most // 2)], *starts][:most]
