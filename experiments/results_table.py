@@ -38,7 +38,7 @@ THEIRS = {"ours_1": "globe_ce", "ours_3": "dglobe_ce"}
 
 TEXT = """Affected inputs are training rows; costs are tenths of a range and categories changed, ranges unbounded, as
 in the paper. *Coverage* in %, *cost* and *score* (mean minimum cost, no recourse charged at 10; lower is better) are
-means over seeds, with half of the mean's 95 % interval after the ±: {seeds}. *Unseen* is the score of the same
+means over seeds, with half of the mean's 95 % interval after the ±. Seeds: {seeds}. *Unseen* is the score of the same
 directions or rules on the 20 % test rows, with 95 % by bootstrap over inputs. *Time* is CPU time of one core, rows to
 result, the median of the seeds; for GLOBE-CE of seed 0 as the paper describes it, one prediction of all inputs a
 sample and a scalar. The other seeds draw the same way and follow exact rays; on seed 0 both ways agree to {apart} in
@@ -140,7 +140,7 @@ def _text(found: Mapping[str, Data]) -> str:
             if exact["cost"] is not None and naive["cost"] is not None:
                 apart_cost = max(apart_cost, abs(exact["cost"] - naive["cost"]))
     counts = {LABELS[m]: sorted({len(r["methods"][m]["runs"]) for r in found.values()}) for m in LABELS}
-    seeds = ", ".join(f"{label} {' or '.join(map(str, n))}" for label, n in counts.items()).replace("**", "")
+    seeds = "; ".join(f"{' or '.join(map(str, n))} for {label}" for label, n in counts.items()).replace("**", "")
     models = GIVEN if all(r["given"] for r in found.values()) else OWN
     return TEXT.format(seeds=seeds, apart=f"{100 * apart:.2g} points", apart_cost=f"{apart_cost:.2g}", models=models)
 
