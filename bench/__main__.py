@@ -7,6 +7,7 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,6 @@ def main(names: list[str]) -> None:
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
     write_text(PAGE, "\n".join(sections))
-    if (RESULTS / "ares.json").exists():
-        importlib.import_module("bench.figures").main()
     print(f"wrote {PAGE}")
 
 
@@ -53,10 +52,10 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
 
 
-def table(head: list[str], rows: list[list[Any]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

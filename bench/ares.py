@@ -266,8 +266,7 @@ def render(result: dict[str, Any]) -> str:
             _render_methods("Fast AReS", result["fast"], PAPER_FAST, 10, FAST_TEXT),
             _render_reduction(result["reduction"]),
             _render_series(result["series"], result["effect_of_q"]),
-            "![Generating the ground set](docs/figures/fast-ares.png)\n",
-            "![The effect of q](docs/figures/effect-of-q.png)\n",
+            "`make paper` draws these: see [docs/paper.md](docs/paper.md), *Fast AReS, stage by stage*.\n",
         ]
     )
 

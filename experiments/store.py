@@ -6,7 +6,6 @@ import json
 import math
 import os
 import platform
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 
 from experiments.cells import Cell, Data, Run
 from experiments.models import source
+from globece.io.files import write_bytes
 
 HERE = Path(__file__).parent
 DIGITS = 7  # of a stored number: enough for any table or figure, and files stay small
@@ -101,18 +101,9 @@ def plain(value: Any) -> Any:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there: the place holds all of it, or what it held before."""
+    """Write a file whole or not at all, in a folder that may be new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{secrets.token_hex(6)}.tmp")
-    try:
-        with beside.open("xb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
+    write_bytes(str(path), content)
 
 
 def machine() -> str:

@@ -158,7 +158,7 @@ def test_a_file_is_whole_or_as_before(tmp_path: Path, monkeypatch: pytest.Monkey
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", killed)
+    monkeypatch.setattr("globece.io.files.os.replace", killed)
     with pytest.raises(KeyboardInterrupt):
         store.write(path, b"after")
     assert path.read_bytes() == b"before"

@@ -110,11 +110,11 @@ class ImportanceSampling:
 
     def _of_values(self, problem: Problem, weights: FloatArray) -> FloatArray:
         """Importance of each encoded column: its own where the model has one for it, else its part of the feature's."""
-        given = _given(problem) if self.importance in ("auto", "model") else None
+        given = (_given(problem) if self.importance in ("auto", "model") else None) or {}
         found = np.zeros(problem.space.width)
         for f, weight in zip(problem.space.features, weights, strict=True):
-            known = given is not None and len(f.sources) == f.width
-            found[f.columns] = [given[s] for s in f.sources] if given is not None and known else weight / f.width
+            by_column = given and len(f.sources) == f.width
+            found[f.columns] = [given[s] for s in f.sources] if by_column else weight / f.width
         return found
 
 

@@ -47,8 +47,13 @@ def write_text(path: str, text: str) -> None:
     OSError
         With the path, and nothing else left behind.
     """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """The same for bytes: the path holds the whole of them or what it held before."""
     try:
-        _write(path, text.encode("utf-8"))
+        _write(path, content)
     except OSError as error:
         # The system names the temporary file, which says nothing to the user.
         raise OSError(error.errno or errno.EIO, f"cannot write the file: {error.strerror}", path) from error

@@ -23,7 +23,9 @@ FEW = 8192  # rays that are not worth another thread
 SHARES = np.array([0.02, 0.05, 0.09, 0.13, 0.18, 0.24, 0.31, 0.4, 0.5, 0.62, 0.78, 1.0])  # of the limit: where to look
 
 
-def glance(net: Net, space: FeatureSpace, Z: FloatArray, fill: FloatArray, D: FloatArray, limit: FloatArray) -> Any:
+def glance(
+    net: Net, space: FeatureSpace, Z: FloatArray, fill: FloatArray, D: FloatArray, limit: FloatArray
+) -> FloatArray:
     """Roughly the first scalar up to the limit at which all outputs are positive: ``(m, n)``, ``inf`` for none seen."""
     plan = make_plan(space, D, net.entry)
     codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)

@@ -156,7 +156,7 @@ class ReLUNetwork:
         lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
         if self.glancing and start is None:
             ends = np.where(lost, 0.0, limit)
-            return np.asarray(glance(self.net, self.space, Z, self.fill, directions, ends))
+            return glance(self.net, self.space, Z, self.fill, directions, ends)
         begin = np.where(lost, limit, 0.0 if start is None else start)
         search = Search(limit, begin, np.zeros(limit.shape), ASKED * self.reading.precision)
         found = self._settled(Z, directions, self._ask_kernel(Z, directions, search), limit)
