@@ -251,6 +251,34 @@ class FeatureSpace:
         if unknown:
             raise UnknownFeatureError(f"{parameter} names unknown feature(s) {unknown}; there are {list(self.names)}")
 
+    # -- precision -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rounding(self) -> FloatArray:
+        """Largest relative error of each encoded column when it comes back to the user's own column type.
+
+        2**-24 for a column of float32, 2**-11 for float16; 0 where nothing is rounded: doubles, whole numbers,
+        categories. Numbers so small that the type holds fewer digits of them are off by more; :meth:`settle` rounds
+        them all.
+        """
+        out = np.zeros(self.width)
+        for f in self.features:
+            if f.kind == "continuous":
+                out[f.start] = self.table.number_type(f.sources[0]).unit
+        out.flags.writeable = False
+        return out
+
+    def settle(self, Z: FloatArray) -> FloatArray:
+        """The encoded rows as they are after decoding: narrow floats rounded; ``Z`` itself where nothing rounds."""
+        columns = np.flatnonzero(self.rounding)
+        if not columns.size:
+            return Z
+        out = np.array(Z, dtype=np.float64)
+        for j in columns:
+            narrow = np.float32 if self.rounding[j] == 2.0**-24 else np.float16
+            out[:, j] = out[:, j].astype(narrow)
+        return out
+
     # -- encoding ------------------------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> FloatArray:

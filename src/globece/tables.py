@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import InvalidDataError
+from globece.numbertypes import NumberType
 
 # A column to build: numbers, or (categories, codes) with code -1 for a missing value.
 Column = Any
@@ -40,6 +41,10 @@ class Table(Protocol):
 
     def is_integer(self, name: str) -> bool:
         """Whether a column's type holds whole numbers only."""
+        ...
+
+    def number_type(self, name: str) -> NumberType:
+        """What the type of a column of numbers can hold."""
         ...
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
@@ -140,6 +145,9 @@ class MatrixTable:
     def is_integer(self, name: str) -> bool:
         return self.matrix.dtype.kind in "iu"
 
+    def number_type(self, name: str) -> NumberType:
+        return NumberType.of(self.matrix.dtype.name, nullable=False)
+
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
         return None
 
@@ -199,8 +207,8 @@ class FrameTable:
         return len(self.frame)
 
     def is_numeric(self, name: str) -> bool:
-        dtype = self.frame.schema[name]
-        if dtype.is_numeric():
+        dtype, numpy_type = self.frame.schema[name], _numpy_type(self.frame[name])
+        if dtype.is_numeric() or (numpy_type is not None and numpy_type.kind in "iuf"):  # the latter in any byte order
             return True
         if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
             return False
@@ -210,7 +218,15 @@ class FrameTable:
         )
 
     def is_integer(self, name: str) -> bool:
-        return self.frame.schema[name].is_integer()
+        numpy_type = _numpy_type(self.frame[name])
+        return self.frame.schema[name].is_integer() or (numpy_type is not None and numpy_type.kind in "iu")
+
+    def number_type(self, name: str) -> NumberType:
+        series = self.frame[name]
+        numpy_type = _numpy_type(series)
+        if numpy_type is not None:
+            return NumberType.of(numpy_type.name, nullable=False)
+        return NumberType.of(str(series.dtype))
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
         dtype = getattr(self.frame[name].to_native(), "dtype", None)
@@ -220,9 +236,10 @@ class FrameTable:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         series = self.frame[name]
-        if not (self.frame.schema[name].is_numeric() or self.frame.schema[name] == nw.Boolean):
+        if not (self.frame.schema[name] == nw.Boolean or self.is_numeric(name)):
             raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self.frame.schema[name]}")
-        values = series.cast(nw.Float64).to_numpy()
+        known = series.dtype.is_numeric() or series.dtype == nw.Boolean
+        values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
         if values.dtype != np.float64:  # a nullable column may come as objects
             values = np.array([np.nan if v is None or v is not v else v for v in values], dtype=np.float64)
         return np.array(values, dtype=np.float64)
@@ -266,6 +283,12 @@ class FrameTable:
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "frame", "backend": str(self.frame.implementation), "columns": list(self.names)}
+
+
+def _numpy_type(series: nw.Series[Any]) -> np.dtype[Any] | None:
+    """The NumPy type of a pandas column, where it is kept as NumPy's own."""
+    dtype = getattr(series.to_native(), "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else None
 
 
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
@@ -312,13 +335,19 @@ def _take(palette: Any, codes: NDArray[np.int64], like: Any) -> Any:
 
 def _numbers_like(like: nw.Series[Any], values: NDArray[np.float64]) -> Any:
     """A native column of these numbers with the native type of ``like``, or of floats where it cannot hold them."""
-    native = like.to_native()
+    native, numpy_type = like.to_native(), _numpy_type(like)
     missing = np.isnan(values)
-    fits = like.dtype.is_float() or bool((np.rint(values) == values)[~missing].all())
+    fits = (
+        like.dtype.is_float()
+        or (numpy_type is not None and numpy_type.kind == "f")
+        or bool((np.rint(values) == values)[~missing].all())
+    )
     if like.implementation.is_pandas_like():
         if isinstance(native.dtype, np.dtype):
             return (
-                values.astype(native.dtype) if like.dtype.is_float() or (fits and not missing.any()) else values.copy()
+                values.astype(native.dtype)
+                if native.dtype.kind == "f" or (fits and not missing.any())
+                else values.copy()
             )
         series = type(native)(values)
         return series.astype(native.dtype) if fits else series

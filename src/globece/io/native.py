@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from globece.errors import FileFormatError, GlobeCEError, InvalidDataError, MissingExtraError, require
 from globece.io.plain import Node
+from globece.numbertypes import NumberType
 from globece.tables import Column, FrameTable, MatrixTable, Table
 
 DECIMALS = ("decimal32", "decimal64", "decimal128", "decimal256")
@@ -56,6 +57,12 @@ class AbsentTable:
 
     def is_integer(self, name: str) -> bool:
         self._refuse()
+
+    def number_type(self, name: str) -> NumberType:
+        described = self.description["types"][self.names.index(name)]
+        while isinstance(described.get("of"), dict):
+            described = described["of"]
+        return NumberType.of(str(described.get("dtype")))
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
         self._refuse()
