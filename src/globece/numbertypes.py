@@ -10,6 +10,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
+from globece.errors import InvalidDataError
 
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
@@ -68,6 +71,44 @@ class NumberType:
         if found := _DECIMAL.match(plain):
             most = float(min(10.0 ** (int(found[1]) - int(found[2])) - 1.0, 2.0**126))
             return cls(name, -most, most, 0.0, False)
-        if plain == "bool":
+        if plain in ("bool", "boolean"):
             return cls(name, 0.0, 1.0, 0.0, False, nullable)
         return cls(name)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """How far numbers of this type reach, for somebody who asks for no range.
+
+        Whole numbers beyond 2**53 are out of everybody's reach, so that the range of 64 bits is as good as none.
+        """
+        if self.is_float:
+            return self.low, self.high
+        return (self.low if -self.low < EXACT else -np.inf), (self.high if self.high < EXACT else np.inf)
+
+    def inward(self, low: float, high: float) -> tuple[float, float]:
+        """The least and the largest number of this type between two numbers that it reaches."""
+        if not self.unit:
+            return low, high
+        narrow = np.float32 if self.unit == 2.0**-24 else np.float16
+        least, most = narrow(low), narrow(high)
+        least = np.nextafter(least, narrow(np.inf)) if float(least) < low else least
+        most = np.nextafter(most, narrow(-np.inf)) if float(most) > high else most
+        return float(least), float(most)
+
+    def check(self, values: NDArray[np.float64], column: str) -> None:
+        """Raise if a column of this type cannot hold one of the numbers."""
+        missing = np.isnan(values)
+        wrong = (values < self.low) | (values > self.high)
+        if not self.is_float:
+            wrong |= (np.rint(values) != values) & ~missing
+        if wrong.any():
+            self._refuse(column, f"cannot hold {float(values[wrong][0])!r}", wrong)
+        if not (self.is_float or self.holds_missing) and missing.any():
+            self._refuse(column, "cannot hold a missing value", missing)
+
+    def _refuse(self, column: str, what: str, where: NDArray[np.bool_]) -> None:
+        holds = "numbers" if self.is_float else "whole numbers"
+        raise InvalidDataError(
+            f"column {column!r} has type {self.name}, which {what} (row {int(where.argmax())}); "
+            f"it holds {holds} from {self.low:.17g} to {self.high:.17g}: give the space a wider type, or other values"
+        )

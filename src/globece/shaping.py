@@ -9,6 +9,7 @@ import numpy as np
 
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownCategoryError, UnknownFeatureError
 from globece.features import Feature, FloatArray, IntArray
+from globece.numbertypes import EXACT
 from globece.tables import Table
 
 
@@ -116,6 +117,8 @@ def _continuous_feature(table: Table, column: str, start: int, whole: bool) -> F
     low, high = float(present.min()), float(present.max())
     if whole and (np.rint(present) != present).any():
         raise InvalidDataError(f"whole names {column!r}, which holds fractions such as {present[present % 1 != 0][0]}")
+    if whole and not table.number_type(column).is_float:
+        check_exact(table, column, values)
     return Feature(
         column,
         "continuous",
@@ -132,6 +135,8 @@ def _continuous_feature(table: Table, column: str, start: int, whole: bool) -> F
 def numbers(table: Table, column: str, feature: str) -> FloatArray:
     """A column's numbers, finite or missing."""
     values = table.numbers(column)
+    if table.is_integer(column):
+        check_exact(table, column, values)
     infinite = int(np.isinf(values).sum())
     if infinite:
         raise InvalidDataError(
@@ -139,6 +144,17 @@ def numbers(table: Table, column: str, feature: str) -> FloatArray:
             "numbers must be finite or missing"
         )
     return values
+
+
+def check_exact(table: Table, column: str, values: FloatArray) -> None:
+    """Raise if whole numbers are too large to be exact as doubles."""
+    large = np.abs(values) >= EXACT
+    if large.any():
+        raise InvalidDataError(
+            f"column {column!r} has type {table.number_type(column).name} and holds {int(large.sum()):,} number(s) of "
+            f"2**53 or more, first in row {int(large.argmax())} ({values[large][0]:.17g}), which are not exact as "
+            "doubles; if they are identifiers, drop the column or turn it into text, otherwise divide them"
+        )
 
 
 def one_hot(table: Table, columns: Sequence[str], feature: str) -> FloatArray:

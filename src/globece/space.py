@@ -22,6 +22,7 @@ from globece.errors import (
     check_count,
 )
 from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
+from globece.numbertypes import NumberType
 from globece.shaping import codes_of, numbers, one_hot, shape
 from globece.tables import MatrixTable, Table, read_table
 
@@ -190,7 +191,7 @@ class FeatureSpace:
             if name in increasing or name in decreasing:
                 changes["sense"] = _sense(feature, +1 if name in increasing else -1)
             if name in by_feature:
-                changes["low"], changes["high"] = _range(feature, by_feature[name])
+                changes["low"], changes["high"] = _range(feature, by_feature[name], self.holds(feature))
             if name in permitted:
                 changes |= _permitted(feature, permitted[name])
             return dataclasses.replace(feature, **changes)
@@ -251,7 +252,18 @@ class FeatureSpace:
         if unknown:
             raise UnknownFeatureError(f"{parameter} names unknown feature(s) {unknown}; there are {list(self.names)}")
 
-    # -- precision -----------------------------------------------------------------------------------------------
+    # -- column types -----------------------------------------------------------------------------------------------
+
+    def holds(self, feature: Feature) -> NumberType:
+        """What the column of a continuous feature can hold; one of whole numbers that moves in fractions is doubles."""
+        own = self.table.number_type(feature.sources[0])
+        return own if own.is_float or feature.whole else NumberType("float64")
+
+    @cached_property
+    def _fractional(self) -> frozenset[str]:
+        """Columns of whole numbers or decimals that move in fractions: they always come back as doubles."""
+        numeric = [f for f in self.features if f.kind == "continuous" and not f.whole]
+        return frozenset(f.sources[0] for f in numeric if not self.table.number_type(f.sources[0]).is_float)
 
     @cached_property
     def rounding(self) -> FloatArray:
@@ -315,7 +327,7 @@ class FeatureSpace:
                 columns.update(zip(f.sources, Z[:, f.columns].T, strict=True))
             else:
                 columns[f.sources[0]] = (f.categories, self.codes(Z, f))
-        return self.table.build(columns, len(Z))
+        return self.table.build(columns, len(Z), self._fractional)
 
     @cached_property
     def _as_they_are(self) -> IntArray | None:
@@ -412,11 +424,11 @@ def _sense(feature: Feature, sense: int) -> int:
     return sense
 
 
-def _range(feature: Feature, given: Any) -> tuple[float, float]:
+def _range(feature: Feature, given: Any, holds: NumberType) -> tuple[float, float]:
     if feature.kind != "continuous":
         raise InvalidParameterError(f"ranges names {feature.name!r}, which is {feature.kind}; use permitted instead")
     if isinstance(given, str) and given == UNBOUNDED:
-        return -np.inf, np.inf
+        return holds.span
     try:
         low, high = (float(v) for v in given)
     except (TypeError, ValueError) as error:
@@ -425,7 +437,18 @@ def _range(feature: Feature, given: Any) -> tuple[float, float]:
         ) from error
     if not low <= high:
         raise InvalidParameterError(f"ranges[{feature.name!r}] must have low <= high; got {given!r}")
-    return (float(np.ceil(low)), float(np.floor(high))) if feature.whole else (low, high)
+    low, high = (holds.span[0] if low == -np.inf else low), (holds.span[1] if high == np.inf else high)
+    wide = (low != -np.inf and low < holds.low) or (high != np.inf and high > holds.high)
+    if wide or high < holds.low or low > holds.high:
+        raise InvalidParameterError(
+            f"ranges[{feature.name!r}] is {given!r}, but the column has type {holds.name}, which holds numbers from "
+            f"{holds.low:.17g} to {holds.high:.17g}; choose a range within, or give the column a wider type"
+        )
+    inside = (float(np.ceil(low)), float(np.floor(high))) if feature.whole else holds.inward(low, high)
+    if inside[0] > inside[1]:
+        what = "whole number" if feature.whole else f"number of type {holds.name}"
+        raise InvalidParameterError(f"ranges[{feature.name!r}] must hold a {what}; got {given!r}")
+    return inside
 
 
 def _permitted(feature: Feature, given: Sequence[Any]) -> dict[str, Any]:

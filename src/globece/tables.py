@@ -7,7 +7,7 @@ Frames go through narwhals; only the last step of building a frame, where the co
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -67,8 +67,12 @@ class Table(Protocol):
         """Return the same table without its rows: what is needed to build such a table again."""
         ...
 
-    def build(self, columns: Mapping[str, Column], n_rows: int) -> Any:
-        """Make native rows of this kind out of numbers and codes."""
+    def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> Any:
+        """Make native rows of this kind out of numbers and codes.
+
+        Columns named as fractional come back as doubles, whatever numbers are in these rows; the others keep their
+        type, and a number that it cannot hold is an error.
+        """
         ...
 
     def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -140,7 +144,7 @@ class MatrixTable:
         return values
 
     def is_numeric(self, name: str) -> bool:
-        return True
+        return self.matrix.dtype.kind != "b"
 
     def is_integer(self, name: str) -> bool:
         return self.matrix.dtype.kind in "iu"
@@ -166,22 +170,18 @@ class MatrixTable:
     def empty(self) -> MatrixTable:
         return MatrixTable(self.matrix[:0], self.names)
 
-    def build(self, columns: Mapping[str, Column], n_rows: int) -> NDArray[Any]:
-        out = np.empty((n_rows, len(self.names)), dtype=self._dtype(columns))
+    def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> NDArray[Any]:
+        dtype = np.dtype(np.float64) if fractional and self.matrix.dtype.kind != "f" else self.matrix.dtype
+        out = np.empty((n_rows, len(self.names)), dtype=dtype)
+        holds = NumberType.of(dtype.name, nullable=False)
         for i, name in enumerate(self.names):
             column = columns[name]
             if isinstance(column, tuple):
-                categories = np.array([np.nan if c is None else c for c in column[0]], dtype=np.float64)
-                column = np.where(column[1] < 0, np.nan, categories[column[1]])
-            out[:, i] = column
+                out[:, i] = _categories_as(dtype, column[0], name)[column[1]]  # code -1, a missing value, is the last
+            else:
+                holds.check(column, name)
+                out[:, i] = column
         return out
-
-    def _dtype(self, columns: Mapping[str, Column]) -> np.dtype[Any]:
-        # A whole-numbered matrix stays one only while every column is whole.
-        if self.matrix.dtype.kind == "f":
-            return self.matrix.dtype
-        numbers = [c for c in columns.values() if not isinstance(c, tuple)]
-        return self.matrix.dtype if all((np.rint(c) == c).all() for c in numbers) else np.dtype(np.float64)
 
     def like(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         return dict(columns)
@@ -239,7 +239,10 @@ class FrameTable:
         if not (self.frame.schema[name] == nw.Boolean or self.is_numeric(name)):
             raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self.frame.schema[name]}")
         known = series.dtype.is_numeric() or series.dtype == nw.Boolean
-        values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
+        try:
+            values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
+        except Exception:  # Arrow refuses to round a large whole number, each in its own error
+            values = np.array([np.nan if v is None else float(v) for v in series.to_list()])
         if values.dtype != np.float64:  # a nullable column may come as objects
             values = np.array([np.nan if v is None or v is not v else v for v in values], dtype=np.float64)
         return np.array(values, dtype=np.float64)
@@ -261,14 +264,17 @@ class FrameTable:
     def empty(self) -> FrameTable:
         return FrameTable(self.frame.head(0))
 
-    def build(self, columns: Mapping[str, Column], n_rows: int) -> Any:
+    def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> Any:
         made = {}
         for name in self.names:
             column = columns[name]
             if isinstance(column, tuple):
                 made[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
             else:
-                made[name] = _numbers_like(self.frame[name], column)
+                whole = name not in fractional
+                if whole:
+                    self.number_type(name).check(column, name)
+                made[name] = _numbers_like(self.frame[name], column, keep_type=whole)
         native = self.frame.to_native()
         return sys.modules["pyarrow"].table(made) if self.frame.implementation.is_pyarrow() else type(native)(made)
 
@@ -333,27 +339,27 @@ def _take(palette: Any, codes: NDArray[np.int64], like: Any) -> Any:
     return type(like)(taken, dtype=object) if getattr(like, "dtype", None) == np.dtype(object) else taken
 
 
-def _numbers_like(like: nw.Series[Any], values: NDArray[np.float64]) -> Any:
-    """A native column of these numbers with the native type of ``like``, or of floats where it cannot hold them."""
-    native, numpy_type = like.to_native(), _numpy_type(like)
-    missing = np.isnan(values)
-    fits = (
-        like.dtype.is_float()
-        or (numpy_type is not None and numpy_type.kind == "f")
-        or bool((np.rint(values) == values)[~missing].all())
-    )
+def _numbers_like(like: nw.Series[Any], values: NDArray[np.float64], *, keep_type: bool) -> Any:
+    """A native column of these numbers with the native type of ``like``, or of doubles."""
+    native = like.to_native()
     if like.implementation.is_pandas_like():
         if isinstance(native.dtype, np.dtype):
-            return (
-                values.astype(native.dtype)
-                if native.dtype.kind == "f" or (fits and not missing.any())
-                else values.copy()
-            )
-        series = type(native)(values)
-        return series.astype(native.dtype) if fits else series
+            return values.astype(native.dtype if keep_type else np.float64)
+        series = type(native)(values.copy())
+        return series.astype(native.dtype) if keep_type else series
     if like.implementation.is_polars():
         series = type(native)(like.name, values, nan_to_null=True)
-        return series.cast(native.dtype) if fits else series
+        return series.cast(native.dtype) if keep_type else series
     pa = sys.modules["pyarrow"]
-    array = pa.array(values, mask=missing)
-    return pa.chunked_array([array.cast(native.type) if fits else array])
+    array = pa.array(values, mask=np.isnan(values))
+    return pa.chunked_array([array.cast(native.type) if keep_type else array])
+
+
+def _categories_as(dtype: np.dtype[Any], categories: Sequence[Any], name: str) -> NDArray[Any]:
+    """Categories as numbers of a matrix, and one more for a missing value where the type has one."""
+    listed = [np.nan if c is None else c for c in categories]
+    values = np.array([*listed, np.nan] if dtype.kind == "f" else listed, dtype=dtype)
+    lost = [c for c, v in zip(listed, values.tolist(), strict=False) if c == c and c != v]
+    if lost:
+        raise InvalidDataError(f"column {name!r} has category {lost[0]!r}, which a matrix of {dtype} cannot hold")
+    return values

@@ -86,6 +86,11 @@ def inputs_from(node: Node, space: FeatureSpace, n: int) -> FloatArray:
             known = (np.rint(place) == place) & (place >= 0) & (place < len(f.categories))
             if not known.all():
                 listed.items()[int((~known).argmax())].fail(f"a position among {len(f.categories)} categories, or null")
+        else:
+            try:
+                space.holds(f).check(values, f.sources[0])
+            except InvalidDataError as error:
+                listed.fail(f"numbers that fit their column ({error})")
         Z[:, f.start] = values
     return Z
 

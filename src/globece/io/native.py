@@ -7,7 +7,7 @@ loads, and only what needs rows in the user's own columns says why it cannot mak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -79,7 +79,7 @@ class AbsentTable:
     def empty(self) -> AbsentTable:
         return self
 
-    def build(self, columns: Mapping[str, Column], n_rows: int) -> Any:
+    def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> Any:
         self._refuse()
 
     def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
