@@ -17,7 +17,7 @@ from globece.errors import InvalidParameterError, check_choice, check_count
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, compiled, robust_model
 from globece.models.blackbox import BlackBox
-from globece.models.robust import Robust, RobustModel, tally
+from globece.models.robust import Robust, RobustModel, searched_rays, tally
 from globece.posing import Seed, check_budget, checked, cost_on, generator_of, own_rows
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
@@ -272,7 +272,10 @@ def _explained(
     provenance = replace(_provenance(problem, generator, ()), candidates=candidates, complete=monitor.stopped is None)
     if isinstance(box, RobustModel):
         notes.append(f"recourse survives {box.robust.described}")
+    before = searched_rays(box)
     ex = build(problem, favourable, directions, provenance)
+    if searched := searched_rays(box) - before:
+        notes.append(f"{searched:,} of {ex.scalars.size:,} minimum scalars are searched: the rest are exact")
     if not favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
     calls, rows = tally(box)

@@ -21,6 +21,7 @@ from globece.directions.constraints import movable_features
 from globece.directions.protocol import DirectionGenerator, Problem, proposed
 from globece.directions.scaling import Scaled, content_order, scale
 from globece.errors import InvalidParameterError, VerificationError, check_choice, check_count, check_number
+from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
 from globece.models.networks import ReLUNetwork
@@ -375,6 +376,8 @@ def _rough(model: Model, points: int) -> Model:
         return core.roughly()
     if isinstance(model, BlackBox) and model.scalars is None:
         return replace(model, grid=min(points, model.grid), precision=1.0 / points)
+    if isinstance(model, Compiled):  # what it cannot decide is searched
+        return replace(model, original=replace(model.original, grid=min(points, model.original.grid)))
     return model
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from globece import rays
 from globece.errors import GlobeCEError, GlobeCEWarning, InvalidParameterError
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
+from globece.models.blackbox import BlackBox, search_undecided
 from globece.models.compose import Category, NotCompiled, Symbol, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
 from globece.models.final import LinearRule, half_spaces, unwrap
@@ -71,8 +71,13 @@ class Compiled:
     def first_flip(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
-        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
-        return self.core.first_flip(Z, directions, limit, start)
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`.
+
+        Rays that the compiled model cannot decide are searched with the original, and counted in its tally.
+        """
+        return search_undecided(
+            self.original, self.core.first_flip(Z, directions, limit, start), Z, directions, limit, start
+        )
 
 
 def as_model(

@@ -58,6 +58,8 @@ class Model(Protocol):
         -------
         FloatArray
             ``(m, n)``; ``inf`` where no k up to the limit is favourable. At the k returned
-            :func:`globece.rays.positions` really is favourable.
+            :func:`globece.rays.positions` really is favourable. NaN where a model that is followed exactly cannot
+            say within a bounded effort: neither a k nor "none". Whoever asked must search such a ray or call it
+            unknown, as :class:`globece.models.adapt.Compiled` does.
         """
         ...

@@ -16,6 +16,9 @@ from globece import rays
 from globece.models.decision import Decision
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
+SMALLEST = 5e-324  # the smallest k at which a row has moved
+NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
+
 
 @dataclass(frozen=True)
 class BlackBox:
@@ -135,12 +138,41 @@ class BlackBox:
         before = np.nextafter(high[wide], 0.0)
         fails = ~self._favourable_at(rays_, hit[wide], before)
         low[wide[fails]] = before[fails]
+        # One that flips as soon as it moves at all, or nearly so, would be halved a thousand times.
+        for share, reached in ((0.0, 0.0), (NEXT_TO_NOTHING, SMALLEST)):
+            wide = still_open()
+            wide = wide[low[wide] <= reached]
+            at = np.maximum(share * high[wide], SMALLEST)
+            flips = self._favourable_at(rays_, hit[wide], at)
+            high[wide[flips]], low[wide[~flips]] = at[flips], at[~flips]
+            low[high <= SMALLEST] = SMALLEST
         while (wide := still_open()).size:
-            middle = 0.5 * (low[wide] + high[wide])
+            near, far = low[wide], high[wide]
+            middle = np.where(far > 10.0 / NEXT_TO_NOTHING * near, np.sqrt(near) * np.sqrt(far), 0.5 * (near + far))
+            inside = (near < middle) & (middle < far)
+            low[wide[~inside]] = far[~inside]  # neighbours
+            wide, middle = wide[inside], middle[inside]
             flips = self._favourable_at(rays_, hit[wide], middle)
             high[wide[flips]] = middle[flips]
             low[wide[~flips]] = middle[~flips]
         return high
+
+
+def search_undecided(
+    box: BlackBox,
+    found: FloatArray,
+    Z: FloatArray,
+    directions: FloatArray,
+    limit: FloatArray,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """Scalars as a compiled model found them, with those that it left open (NaN) searched; see `Model.first_flip`."""
+    for i in np.flatnonzero(np.isnan(found).any(axis=1)):
+        rows = np.flatnonzero(np.isnan(found[i]))
+        begin = None if start is None else start[i : i + 1, rows]
+        found[i, rows] = box.first_flip(Z[rows], directions[i : i + 1], limit[i : i + 1, rows], begin)[0]
+        box.decide.tally.searched_rays += rows.size
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ SIDES = ("above", "below")
 
 @dataclass(slots=True)
 class Tally:
-    """How often the model was called, and on how many rows."""
+    """How often the model was called, on how many rows, and how many rays were searched that it could not decide."""
 
     calls: int = 0
     rows: int = 0
+    searched_rays: int = 0
 
 
 @dataclass(frozen=True)

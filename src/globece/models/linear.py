@@ -19,10 +19,13 @@ import numpy as np
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
 from globece.models.inputs import Input, Lookup, Number, Steps
+from globece.models.passing import LARGEST, above, after_steps, pass_edge
 from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 FEW_RAYS = 16_384  # not worth another thread
+FEW_STEPS = 16  # whole steps that are looked at one by one
+MOST_LOOKS = 10_000  # stretches of whole steps along one ray: where this is not enough, the answer is NaN
 
 
 @dataclass(frozen=True)
@@ -215,32 +218,85 @@ def _narrow(low: float, high: float, a: float, s: float, closed: bool) -> tuple[
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _above(k: float) -> float:
-    """Next double above a non-negative one."""
-    return np.int64(np.float64(k).view(np.int64) + 1).view(np.float64) if k < np.inf else k
+def _one_by_one(  # type: ignore[no-untyped-def]
+    k, upto, c0, c1, moves, whole, step, weight, A, s, closed, B, t
+):
+    """First favourable k in (k, upto], from one whole step to the next; ``inf`` for none, NaN where they are many.
+
+    Between two whole steps the rest is a straight line.
+    """
+    for _ in range(4 * FEW_STEPS):
+        after = upto
+        for j in range(len(A)):
+            B[j], t[j] = A[j], s[j]
+        for c in range(c0, c1):
+            if moves[c] and whole[c]:
+                pace = abs(step[c])
+                taken = np.ceil(above(k) * pace - 0.5)  # as `rays.travel` counts them
+                after = min(after, after_steps(pace, taken + 1.0))
+                for j in range(len(A)):
+                    B[j] += weight[c, j] * (taken if step[c] > 0 else -taken)
+                    t[j] -= weight[c, j] * step[c]
+        from_, to = k, after
+        for j in range(len(A)):
+            from_, to = _narrow(from_, to, B[j], t[j], closed[j])
+        if above(from_) < above(to):
+            return above(from_)
+        if not after < upto:
+            return np.inf
+        k = after if after > k else above(k)
+    return np.nan
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _after_steps(size: float, count: float) -> float:
-    """The k beyond which `rays.travel` has taken this many whole steps, rounding included."""
-    k = max(count - 0.5, 0.0) / size
-    while np.ceil(_above(k) * size - 0.5) < count:
-        k = _above(k)
-    return k
+def _over_steps(  # type: ignore[no-untyped-def]
+    low, high, c0, c1, moves, whole, step, weight, A, s, closed, B, t, slack, later
+):
+    """First favourable k in (low, high], over which whole steps are taken; ``inf`` for none, NaN if undecided.
 
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
-    """The k beyond which x has passed an edge, rounding included: z > edge going up, z <= edge going down."""
-    if whole:
-        count = np.floor(edge - x) + 1.0 if step > 0 else np.ceil(x - edge)
-        while (x + count <= edge) if step > 0 else (x - count > edge):  # the difference was rounded
-            count += 1.0
-        return _after_steps(abs(step), count)
-    k = (edge - x) / step
-    while (x + _above(k) * step <= edge) if step > 0 else (x + _above(k) * step > edge):
-        k = _above(k)
-    return k
+    A stair of several steps stands for the straight line through it, which it leaves by half a step at most. Where
+    these lines leave room, the stretch is narrowed or halved, until the steps in it are few.
+    """
+    n, m = 0, len(A)
+    for _ in range(MOST_LOOKS):
+        steps, until = 0.0, min(high, LARGEST)
+        for j in range(m):
+            B[j], t[j], slack[j] = A[j], s[j], 0.0
+        for c in range(c0, c1):
+            if moves[c] and whole[c]:
+                pace = abs(step[c])
+                before, after = np.ceil(above(low) * pace - 0.5), np.ceil(until * pace - 0.5)
+                steps += max(after - before, 0.0)
+                for j in range(m):
+                    if after > before:  # what k * pace may be rounded by counts too
+                        slack[j] += abs(weight[c, j]) * (0.5 + 4e-16 * after)
+                    else:
+                        B[j] += weight[c, j] * (before if step[c] > 0 else -before)
+                        t[j] -= weight[c, j] * step[c]
+        from_, to = low, high
+        for j in range(m):
+            from_, to = _narrow(from_, to, B[j] + slack[j], t[j], closed[j])
+        if above(from_) < above(to):
+            if steps <= FEW_STEPS:
+                found = _one_by_one(low, high, c0, c1, moves, whole, step, weight, A, s, closed, B, t)
+                if found != np.inf:
+                    return found
+            else:
+                length = high - low
+                low, high = max(low, from_ * (1.0 - 1e-12)), min(high, to * (1.0 + 1e-12))
+                if not high - low < 0.5 * length:
+                    middle = 0.5 * (low + min(high, LARGEST))
+                    if not low < middle < high or n == later.shape[1]:
+                        return np.nan
+                    later[0, n], later[1, n] = middle, high
+                    n += 1
+                    high = middle
+                continue
+        if n == 0:
+            return np.inf
+        n -= 1
+        low, high = later[0, n], later[1, n]
+    return np.nan
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -261,7 +317,8 @@ def _walk(  # type: ignore[no-untyped-def]
         np.empty(most, np.int64),
     )
     moves, code = np.zeros(len(column), np.bool_), np.zeros(len(block), np.int64)
-    A, s, slack, B, t = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    A, s, slack, B, t, part = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    later = np.empty((2, 128))
     for d in range(len(out)):
         c0, c1, s0, s1 = first_mover[d], first_mover[d + 1], first_switch[d], first_switch[d + 1]
         any_whole = False
@@ -291,12 +348,12 @@ def _walk(  # type: ignore[no-untyped-def]
                         slack[j] += 0.5 * abs(weight[c, j])
                 room = abs(end - x)
                 if room < np.inf:
-                    at[n_events] = _after_steps(abs(step[c]), room) if whole[c] else room / abs(step[c])
+                    at[n_events] = after_steps(abs(step[c]), room) if whole[c] else room / abs(step[c])
                     kind[n_events], which[n_events], owner[n_events] = _END, c, c
                     n_events += 1
                 for e in range(first_edge[c], first_edge[c + 1]):
                     if (x <= edge[e] < end) if step[c] > 0 else (end <= edge[e] < x):
-                        at[n_events] = _pass_edge(x, step[c], whole[c], edge[e])
+                        at[n_events] = pass_edge(x, step[c], whole[c], edge[e])
                         kind[n_events], which[n_events], owner[n_events] = _EDGE, e, c
                         n_events += 1
             for q in range(s0, s1):
@@ -324,39 +381,21 @@ def _walk(  # type: ignore[no-untyped-def]
                     from_, to = k0, k1
                     for j in range(m):
                         from_, to = _narrow(from_, to, A[j] + slack[j], s[j], closed[j])
-                    found, upto = _above(from_), _above(to)
+                    found, upto = above(from_), above(to)
                     if found < upto and any_whole:
                         stepping = False
                         for c in range(c0, c1):
                             stepping |= moves[c] and whole[c]
                         if stepping:
-                            # between two whole steps the rest is a straight line again
-                            k, hit, nearly = k0, np.inf, found * (1.0 - 1e-12)
-                            if k < nearly < found:
-                                k = nearly
-                            while k < upto:
-                                after = k1
-                                for j in range(m):
-                                    B[j], t[j] = A[j], s[j]
-                                for c in range(c0, c1):
-                                    if moves[c] and whole[c]:
-                                        pace = abs(step[c])
-                                        taken = np.ceil(_above(k) * pace - 0.5)  # as `rays.travel` counts them
-                                        after = min(after, (taken + 0.5) / pace)
-                                        for j in range(m):
-                                            B[j] += weight[c, j] * (taken if step[c] > 0 else -taken)
-                                            t[j] -= weight[c, j] * step[c]
-                                from_, to = k, after
-                                for j in range(m):
-                                    from_, to = _narrow(from_, to, B[j], t[j], closed[j])
-                                if _above(from_) < _above(to):
-                                    hit = _above(from_)
-                                    break
-                                if not after < np.inf:
-                                    break
-                                k = after if after > k else _above(k)
-                            found = hit
+                            nearly = found * (1.0 - 1e-12)
+                            near, far = nearly if k0 < nearly < found else k0, min(k1, to * (1.0 + 1e-12))
+                            found = _over_steps(
+                                near, far, c0, c1, moves, whole, step, weight, A, s, closed, B, t, part, later
+                            )
                             upto = np.inf
+                            if found != found:
+                                out[d, i] = np.nan
+                                break
                     if found < upto:
                         if found <= last:
                             out[d, i] = found

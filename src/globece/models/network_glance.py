@@ -116,8 +116,11 @@ def _rows(  # type: ignore[no-untyped-def]
             if np.isnan(at_rest):  # a value is missing for which the network has no answer
                 continue
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
-            lay_out(entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
-                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids)  # fmt: skip
+            if not lay_out(
+                entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
+                blocks[s], starts[s], targets[s], lower[s], first, moves, ids
+            ):  # fmt: skip
+                continue
             scalar[i, r] = _along(
                 entry, weights, layout, exit_, bias, leak, closed, first, moves, ids, index, value, here, spare,
                 limit[i, r], at_rest,

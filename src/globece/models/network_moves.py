@@ -41,7 +41,10 @@ from globece.models.network_rows import (
     WIDER,
     ZERO,
 )
+from globece.models.passing import above, after_steps
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+MOST_COUNTED = 2.0**45  # whole steps along one ray
 
 
 class Plan(NamedTuple):
@@ -109,10 +112,12 @@ def at_rest_first(entry, row, fill, bias, rest):  # type: ignore[no-untyped-def]
 def steps_taken(k, past, size, most):  # type: ignore[no-untyped-def]
     """Whole steps taken at k, or just past it: the n-th comes just past (n - 0.5) / size."""
     n = np.floor(k * size + 0.5)
-    while (n + 0.5) / size < k or (past and (n + 0.5) / size <= k):
-        n += 1.0
-    while n > 0.0 and ((n - 0.5) / size > k or (not past and (n - 0.5) / size >= k)):
-        n -= 1.0
+    for _ in range(2):  # rounding is off by one at most where steps can be told apart, see MOST_COUNTED
+        if (n + 0.5) / size < k or (past and (n + 0.5) / size <= k):
+            n += 1.0
+    for _ in range(2):
+        if n > 0.0 and ((n - 0.5) / size > k or (not past and (n - 0.5) / size >= k)):
+            n -= 1.0
     return min(n, most)
 
 
@@ -299,8 +304,7 @@ def just_past(moves, ids, k):  # type: ignore[no-untyped-def]
         size, most = abs(moves[STAIR_STEP, i]), moves[STAIR_MOST, i]
         taken = steps_taken(k, True, size, most)
         if taken > steps_taken(k, False, size, most):
-            while np.ceil(after * size - 0.5) < taken:
-                after = np.nextafter(after, np.inf)
+            after = max(after, above(after_steps(size, taken)))
     return after
 
 
@@ -308,7 +312,10 @@ def just_past(moves, ids, k):  # type: ignore[no-untyped-def]
 def lay_out(  # type: ignore[no-untyped-def]
     entry, row, codes, limit, columns, steps, low, high, whole, slope, blocks, starts, targets, lower, first, moves, ids
 ):  # fmt: skip
-    """Say what happens along one direction from this row."""
+    """Say what happens along one direction from this row; return whether that can be told.
+
+    It cannot where whole steps are so many that they are no longer told apart.
+    """
     bends, stairs, switches, free = 0, 0, 0, True
     for c in range(len(columns)):
         x, step = row[columns[c]], steps[c]
@@ -326,6 +333,8 @@ def lay_out(  # type: ignore[no-untyped-def]
             if np.isnan(x) or room <= 0.0:
                 continue
             if whole[c]:
+                if min(room, abs(step) * limit) > MOST_COUNTED:
+                    return False
                 ids[STAIR_COLUMN, stairs] = column
                 moves[STAIR_STEP, stairs], moves[STAIR_MOST, stairs] = step, room
                 stairs += 1
@@ -343,3 +352,4 @@ def lay_out(  # type: ignore[no-untyped-def]
             ids[SWITCH_FROM, switches], ids[SWITCH_TO, switches] = starts[s] + code, starts[s] + targets[s]
             switches += 1
     ids[COUNT, BENDS], ids[COUNT, STAIRS], ids[COUNT, SWITCHES] = bends, stairs, switches
+    return True

@@ -59,6 +59,7 @@ HOPEFUL = 2.0
 FAR_ENOUGH = 2e-6  # an answer is moved on by this share at most, to be clear of rounding
 KEPT = 24  # far ends that are remembered while what lies before them is looked at
 MOST_STEPS = 10_000  # looked at one by one where nothing bends
+MOST_LOOKS = 20_000  # stretches along one ray: where this is not enough, the answer is NaN
 HALVINGS = 80  # from the limit down to NOTHING of it, and some
 # rows of `later`: stretches yet to be looked at, and whether the units at their far end are known
 _FROM, _TO, _IS_KEPT = 0, 1, 2
@@ -89,7 +90,10 @@ class Search:
 def first_flips(
     net: Net, space: FeatureSpace, Z: FloatArray, fill: FloatArray, directions: FloatArray, search: Search
 ) -> tuple[FloatArray, BoolArray]:
-    """First scalar at which all outputs exceed the need, and whether a jump brought it: ``(m, n)`` each."""
+    """First scalar at which all outputs exceed the need, and whether a jump brought it: ``(m, n)`` each.
+
+    The scalar is ``inf`` where there is none, and NaN where the kernel cannot tell.
+    """
     plan = make_plan(space, directions, net.entry)
     codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)
     scalar = np.full((len(directions), len(Z)), np.inf)
@@ -184,7 +188,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """First k in (start, limit] at which all outputs exceed the need, and whether a jump brought it.
 
-    ``near`` holds the units just past ``start``, which is unfavourable.
+    ``near`` holds the units just past ``start``, which is unfavourable. NaN where it would take too long to look.
     """
     outputs, wide = layout[AT, layout.shape[1] - 1], first.shape[1]
     glides = ids[COUNT, BENDS] > 0
@@ -195,7 +199,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
                 break
     shortest = max(NOTHING * limit, 1e-300)
     a, b, pending, has_far, smallest, hope = start, limit, 0, False, 0.0, 2.0 * HOPEFUL / (limit - start)
-    while True:
+    for _ in range(MOST_LOOKS):
         n, climbing = 0, 0
         if ids[COUNT, BENDS] + ids[COUNT, STAIRS] + ids[COUNT, SWITCHES] > 0:
             n, climbing = list_events(moves, ids, a, b)
@@ -246,6 +250,8 @@ def _one_ray(  # type: ignore[no-untyped-def]
                     hope = gaps[ABOVE, 0] / max(abs(near[outputs]), abs(far[outputs]), 1e-300) / length
             if cut:
                 middle = middle_of(moves, ids, new_a, new_b, n, climbing)
+                if pending == later.shape[1]:
+                    return np.nan, False
                 later[_FROM, pending], later[_TO, pending] = middle, new_b
                 later[_IS_KEPT, pending] = 0.0
                 if new_b == b and pending < KEPT:
@@ -281,6 +287,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
                     smallest = min(smallest, far[m])
                 for j in range(outputs):
                     far32[j] = np.float32(min(max(far[j], -1e30), 1e30))
+    return np.nan, False
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -311,8 +318,12 @@ def _rows(  # type: ignore[no-untyped-def]
             if not start[i, r] < limit[i, r]:
                 continue
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
-            lay_out(entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
-                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids)  # fmt: skip
+            if not lay_out(
+                entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
+                blocks[s], starts[s], targets[s], lower[s], first, moves, ids
+            ):  # fmt: skip
+                scalar[i, r] = np.nan
+                continue
             if start[i, r] == 0.0 and need[i, r] == 0.0:
                 if at_rest > 0.0:  # favourable as it is
                     scalar[i, r] = np.nextafter(0.0, np.inf)

@@ -17,17 +17,15 @@ import numpy as np
 from scipy.special import expit, logit
 
 from globece import rays
-from globece.errors import InvalidParameterError, ModelError, check_choice, check_count, check_number
+from globece.errors import InvalidParameterError, check_choice, check_count, check_number
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
-from globece.models.decision import Decision
+from globece.models.blackbox import BlackBox, search_undecided
+from globece.models.decision import Decision, Tally
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 MarginScale = Literal["probability", "logit", "score"]
 SCALES = ("probability", "logit", "score")
-ROUNDS = (
-    10_000  # of asking: each ends at another of finitely many stretches, so this many means that something is wrong
-)
+ROUNDS = 1_000  # of asking: rays on which there is still no agreement are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,20 +219,39 @@ class RobustModel:
         if not self.exact:
             some = next(part for part in self.parts if not part.exact)
             box = some if isinstance(some, BlackBox) else BlackBox(self.decide, self.space)
-            return _Searched(**{**vars(box), "all_of": self}).first_flip(Z, directions, limit, start)
+            return self._searched(box).first_flip(Z, directions, limit, start)
+        found = self._followed(Z, directions, limit, start)
+        return search_undecided(
+            self._searched(getattr(self.own, "original", self.own)), found, Z, directions, limit, start
+        )
+
+    def _searched(self, box: BlackBox) -> _Searched:
+        return _Searched(**{**vars(box), "all_of": self})
+
+    def _followed(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None
+    ) -> FloatArray:
+        """The k at which all parts agree, each followed exactly; NaN where one of them cannot say."""
         asked = [(part, error) for error in self.errors for part in _moved(self.parts, error)]
         k = np.zeros(limit.shape) if start is None else start.copy()
-        unsettled, rounds = np.arange(len(Z)), 0
-        while unsettled.size:
+        undecided = np.zeros(k.shape, dtype=bool)
+        unsettled = np.arange(len(Z))
+        for _ in range(ROUNDS):
             before = k[:, unsettled].copy()
             for part, error in asked:
                 open_ = unsettled[np.isfinite(k[:, unsettled]).any(axis=0)]
-                k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], k[:, open_])
+                if open_.size:
+                    k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], k[:, open_])
+            undecided |= np.isnan(k)
+            k[undecided] = np.inf  # nobody else is asked
             unsettled = unsettled[(k[:, unsettled] != before).any(axis=0)] if len(asked) > 1 else unsettled[:0]
-            rounds += 1
-            if rounds > ROUNDS:
-                raise ModelError(f"{self.name} and those that must agree with it find no common scalar; please report")
-        return self._settled(Z, directions, limit, k) if self.errors.any() else k
+            if not unsettled.size:
+                break
+        else:
+            undecided[:, unsettled] |= k[:, unsettled] != before
+        if self.errors.any():
+            k = self._settled(Z, directions, limit, k)
+        return np.where(undecided, np.nan, k)
 
     def _settled(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray) -> FloatArray:
         """An error added before travelling and after may round differently: where that decides, go a hair further."""
@@ -282,6 +299,15 @@ def own(model: Any) -> Any:
 
 def tally(model: Any) -> tuple[int, int]:
     """Calls of the user's models and rows given to them."""
+    found = _tallies(model)
+    return sum(t.calls for t in found), sum(t.rows for t in found)
+
+
+def searched_rays(model: Any) -> int:
+    """Rays that were searched because the compiled model could not decide them."""
+    return sum(t.searched_rays for t in _tallies(model))
+
+
+def _tallies(model: Any) -> list[Tally]:
     parts = model.parts if isinstance(model, RobustModel) else (model,)
-    found = {id(p.decide.tally): p.decide.tally for p in (own(model), *parts)}
-    return sum(t.calls for t in found.values()), sum(t.rows for t in found.values())
+    return list({id(p.decide.tally): p.decide.tally for p in (own(model), *parts)}.values())
