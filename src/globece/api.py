@@ -13,7 +13,7 @@ from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search,
 from globece.audit import run as run_audit
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.errors import InvalidParameterError, check_choice, check_count
+from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, compiled, robust_model
 from globece.models.blackbox import BlackBox
@@ -163,6 +163,8 @@ def audit(
     space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
     Z = space.encode(X)
     groups = find_groups(by, table, space, Z, parameter="by", missing=judging.missing)
+    if not len(Z):
+        raise InvalidDataError("the frame has no rows; an audit compares groups of them")
     if len(groups) < 2:
         raise InvalidParameterError(
             f"by makes one group of all {len(Z):,} rows ({groups.names[0]}); an audit compares two or more"

@@ -24,7 +24,7 @@ _FLOATS = {
     "float": (24, float(np.finfo(np.float32).max)),
 }
 _INTEGER = re.compile(r"(u?)int(8|16|32|64|128)$")
-_DECIMAL = re.compile(r"decimal\d*\(precision=(\d+), scale=(-?\d+)\)$")
+_DECIMAL = re.compile(r"decimal\d*\((?:precision=)?(\d+), (?:scale=)?(-?\d+)\)$")
 
 
 @dataclass(frozen=True, slots=True)

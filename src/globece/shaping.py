@@ -93,6 +93,7 @@ def _ordinal_feature(table: Table, column: str, order: Sequence[Any], start: int
         sources=(column,),
     )
     codes_of(table, feature)
+    table.check_categories(column, categories)
     return feature
 
 
@@ -105,6 +106,7 @@ def _categorical_feature(table: Table, column: str, start: int, max_categories: 
         )
     if categories == (None,):
         raise InvalidDataError(f"column {column!r} has no values: all {table.n_rows:,} are missing; drop it")
+    table.check_categories(column, categories)
     n = len(categories)
     return Feature(column, "categorical", start, start + n, categories, (True,) * n, sources=(column,))
 

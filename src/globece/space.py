@@ -311,7 +311,14 @@ class FeatureSpace:
                     Z[np.arange(table.n_rows), f.start + codes] = 1.0
                 else:
                     Z[:, f.start] = np.where(codes < 0, np.nan, codes)
-        return Z
+        return self._rounded(Z)
+
+    def _rounded(self, Z: FloatArray) -> FloatArray:
+        """Rows of wider types than the space was learnt from, as the columns of the space hold them."""
+        for f in self.scalars:
+            if self.rounding[f.start]:
+                self.holds(f).check(Z[:, f.start], f.sources[0])
+        return self.settle(Z)
 
     def decode(self, Z: FloatArray) -> Any:
         """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept."""

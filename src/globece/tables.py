@@ -15,9 +15,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.errors import InvalidDataError
+from globece.errors import InvalidDataError, InvalidParameterError
 from globece.numbertypes import NumberType
 
+EXPLAINED = "numbers, text, booleans and categories can be explained: turn it into one of these, or drop it"
 # A column to build: numbers, or (categories, codes) with code -1 for a missing value.
 Column = Any
 
@@ -61,6 +62,10 @@ class Table(Protocol):
 
     def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
         """Position of each value among ``categories``, -1 if missing and that is none, and the values not there."""
+        ...
+
+    def check_categories(self, name: str, categories: tuple[Any, ...]) -> None:
+        """Raise if such a column cannot be built of these categories again."""
         ...
 
     def empty(self) -> Table:
@@ -116,11 +121,19 @@ def read_table(X: Any, *, columns: Sequence[str] | None = None) -> Table:
 
 
 def _matrix(X: NDArray[Any], columns: Sequence[str] | None) -> MatrixTable:
+    if isinstance(X, (np.matrix, np.ma.MaskedArray)):
+        hint = "X.filled(np.nan)" if np.ma.isMaskedArray(X) else "np.asarray(X)"
+        raise InvalidDataError(f"X must be a plain NumPy matrix; got {type(X).__name__}; pass {hint}")
     if X.ndim != 2:
         raise InvalidDataError(f"a matrix has two dimensions; got an array of shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise InvalidDataError(f"a matrix must hold numbers; got dtype {X.dtype}; pass a frame for mixed columns")
+    if columns is not None and (isinstance(columns, str) or not isinstance(columns, Collection)):
+        raise InvalidParameterError(f"columns must be a list of names; got {columns!r}")
     names = tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(X.shape[1]))
+    odd = [n for n in names if not isinstance(n, str)]
+    if odd:
+        raise InvalidDataError(f"column names must be strings; got {odd[:5]}")
     if len(names) != X.shape[1]:
         raise InvalidDataError(f"the matrix has {X.shape[1]} columns; {len(names)} were expected: {list(names)[:20]}")
     if len(set(names)) != len(names):
@@ -167,6 +180,9 @@ class MatrixTable:
         values = self._values(name)
         return _look_up(values.tolist(), values != values, categories)
 
+    def check_categories(self, name: str, categories: tuple[Any, ...]) -> None:
+        pass
+
     def empty(self) -> MatrixTable:
         return MatrixTable(self.matrix[:0], self.names)
 
@@ -207,30 +223,41 @@ class FrameTable:
         return len(self.frame)
 
     def is_numeric(self, name: str) -> bool:
-        dtype, numpy_type = self.frame.schema[name], _numpy_type(self.frame[name])
-        if dtype.is_numeric() or (numpy_type is not None and numpy_type.kind in "iuf"):  # the latter in any byte order
+        dtype, native = self.frame.schema[name], _native_type(self.frame[name])
+        if dtype.is_numeric() or (
+            isinstance(native, np.dtype) and native.kind in "iuf"
+        ):  # the latter in any byte order
+            return True
+        if str(native).startswith("decimal"):  # Arrow's, in all widths
             return True
         if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
+            self._refuse_odd(name)
             return False
-        raise InvalidDataError(
-            f"column {name!r} has type {dtype}; numbers, text, booleans and categories can be explained: "
-            "turn it into one of these, or drop it"
-        )
+        raise InvalidDataError(f"column {name!r} has type {dtype}; {EXPLAINED}")
+
+    def _refuse_odd(self, name: str) -> None:
+        native = str(_native_type(self.frame[name]))
+        if native.startswith(("complex", ">c")):
+            raise InvalidDataError(f"column {name!r} has type {native}; {EXPLAINED}")
+        if native.startswith("Sparse"):
+            raise InvalidDataError(
+                f"column {name!r} is sparse (type {native}); make it a plain one with X[{name!r}].sparse.to_dense()"
+            )
 
     def is_integer(self, name: str) -> bool:
-        numpy_type = _numpy_type(self.frame[name])
-        return self.frame.schema[name].is_integer() or (numpy_type is not None and numpy_type.kind in "iu")
+        native = _native_type(self.frame[name])
+        return self.frame.schema[name].is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
 
     def number_type(self, name: str) -> NumberType:
         series = self.frame[name]
-        numpy_type = _numpy_type(series)
-        if numpy_type is not None:
-            return NumberType.of(numpy_type.name, nullable=False)
-        return NumberType.of(str(series.dtype))
+        native = _native_type(series)
+        if isinstance(native, np.dtype):
+            return NumberType.of(native.name, nullable=False)
+        return NumberType.of(str(native if series.dtype == nw.Unknown else series.dtype))
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
-        dtype = getattr(self.frame[name].to_native(), "dtype", None)
-        if dtype is not None and getattr(dtype, "ordered", False) is True and hasattr(dtype, "categories"):
+        dtype = _native_type(self.frame[name])
+        if getattr(dtype, "ordered", False) is True and hasattr(dtype, "categories") and len(dtype.categories) > 1:
             return tuple(dtype.categories.tolist())
         return None
 
@@ -248,9 +275,11 @@ class FrameTable:
         return np.array(values, dtype=np.float64)
 
     def categories(self, name: str) -> tuple[Any, ...]:
+        self._refuse_odd(name)
         series = self.frame[name]
         missing = _missing(series)
-        distinct = set(series.filter(~nw.new_series("m", missing, nw.Boolean, backend=series.implementation)).to_list())
+        present = [v for v, m in zip(_values(series), missing.tolist(), strict=True) if not m]
+        distinct = _distinct(present, name, typed=series.dtype == nw.Object)
         try:
             ordered = sorted(distinct)
         except TypeError:  # values of several types have no order of their own
@@ -259,7 +288,25 @@ class FrameTable:
 
     def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
         series = self.frame[name]
-        return _look_up(series.to_list(), _missing(series), categories)
+        values, missing = _values(series), _missing(series)
+        if series.dtype != nw.Object:
+            return _look_up(values, missing, categories)
+        # 1, True and 1.0 are equal, and different to a model: objects are looked up with their types
+        _distinct([v for v, m in zip(values, missing.tolist(), strict=True) if not m], name)
+        codes, unknown = _look_up(
+            [_typed(v) for v in values], missing, [None if c is None else _typed(c) for c in categories]
+        )
+        return codes, [v for _, v in unknown]
+
+    def check_categories(self, name: str, categories: tuple[Any, ...]) -> None:
+        series = self.frame[name]
+        try:
+            _take(self._palette(name, categories), np.arange(len(categories)), series.to_native())
+        except Exception as error:
+            raise InvalidDataError(
+                f"column {name!r} has type {_native_type(series)}, which cannot be built again "
+                f"({type(error).__name__}: {error}); {EXPLAINED}"
+            ) from error
 
     def empty(self) -> FrameTable:
         return FrameTable(self.frame.head(0))
@@ -291,17 +338,56 @@ class FrameTable:
         return {"kind": "frame", "backend": str(self.frame.implementation), "columns": list(self.names)}
 
 
-def _numpy_type(series: nw.Series[Any]) -> np.dtype[Any] | None:
-    """The NumPy type of a pandas column, where it is kept as NumPy's own."""
-    dtype = getattr(series.to_native(), "dtype", None)
-    return dtype if isinstance(dtype, np.dtype) else None
+def _native_type(series: nw.Series[Any]) -> Any:
+    """A column's type as its own library calls it."""
+    native = series.to_native()
+    return native.type if series.implementation.is_pyarrow() else native.dtype
 
 
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     if series.dtype.is_float():
         missing = missing | np.isnan(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+    if series.dtype == nw.Object:
+        missing = missing | np.array([isinstance(v, float) and v != v for v in _values(series)], dtype=bool)
     return missing
+
+
+def _values(series: nw.Series[Any]) -> list[Any]:
+    """The values of a column as plain Python ones; NumPy's own, which objects may hold, become such."""
+    if series.dtype not in (nw.Object, nw.Unknown):
+        return series.to_list()
+    return [v.item() if isinstance(v, np.generic) else v for v in series.to_list()]
+
+
+def _distinct(values: list[Any], name: str, *, typed: bool = True) -> set[Any]:
+    """The different values of a column; raise where they cannot be categories, or are equal but of different types."""
+    try:
+        distinct = set(values)
+        n_typed = len({_typed(v) for v in values}) if typed else len(distinct)
+    except Exception as error:  # lists, dictionaries and sets have no hash, and anything may fail to give one
+        kinds = sorted({type(v).__name__ for v in values})[:5]
+        raise InvalidDataError(
+            f"column {name!r} holds values that cannot be categories (of type {', '.join(kinds)}: {error}); {EXPLAINED}"
+        ) from error
+    if len(distinct) < n_typed:
+        of_type = {key: v for key, v in zip(map(_typed, values), values, strict=True)}
+        first = next(v for v in of_type.values() if sum(v == w for w in of_type.values()) > 1)
+        same = sorted(f"{w!r} ({type(w).__name__})" for w in of_type.values() if w == first)
+        raise InvalidDataError(
+            f"column {name!r} holds values that are equal but of different types: {', '.join(same)}; "
+            "they may not be the same to a model: turn the column into one type"
+        )
+    return distinct
+
+
+def _typed(value: Any) -> tuple[type, Any]:
+    """A value with its type, so that 1, True and 1.0 differ."""
+    if isinstance(value, tuple):
+        return type(value), tuple(map(_typed, value))
+    if isinstance(value, frozenset):
+        raise TypeError("sets have no order")
+    return type(value), value
 
 
 def _look_up(

@@ -76,6 +76,9 @@ class AbsentTable:
     def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
         self._refuse()
 
+    def check_categories(self, name: str, categories: tuple[Any, ...]) -> None:
+        self._refuse()
+
     def empty(self) -> AbsentTable:
         return self
 
