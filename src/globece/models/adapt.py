@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from globece import rays
 from globece.errors import GlobeCEError, GlobeCEWarning, InvalidParameterError
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox, search_undecided
+from globece.models.checking import check
 from globece.models.compose import Category, NotCompiled, Symbol, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
-from globece.models.final import LinearRule, half_spaces, unwrap
+from globece.models.final import LinearRule, half_spaces, is_linear, unwrap
 from globece.models.inputs import Input
+from globece.models.known import described, is_kind
 from globece.models.linear import LinearModel
 from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
-
-PUSHED_ROWS = 256  # rows moved about for the check, beside the user's own
+from globece.tables import MatrixTable
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
         return box  # numbers without a threshold: the first answer will say what is missing
     try:
         core = compile_model(model, box.space, decide)
-        _check(core, box, rows, outcomes)
+        check(core, box, rows, outcomes)
     except NotCompiled as why:
         message = f"{decide.name} is searched as a black box, not followed exactly: {why}"
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
@@ -205,30 +205,56 @@ def _agreeing(other: Any, box: BlackBox | Compiled, wanted: dict[str, Any]) -> D
 
 def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     """Compile an estimator with the steps before it, or raise :class:`globece.models.compose.NotCompiled`."""
+    try:
+        return _compile(model, space, decide)
+    except (NotCompiled, MemoryError):
+        raise
+    except Exception as error:  # whatever a library keeps otherwise than it did
+        raise NotCompiled(f"reading it raised {type(error).__name__}: {error}") from error
+
+
+def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
+    from globece.models import networks, tree_import, trees
+
     final = unwrap(model, decide)
+    estimator, name = final.estimator, type(final.estimator).__name__
+    if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
+        raise NotCompiled(f"step {name}: {described(estimator)}")  # before its steps: they are not to blame
+    try:
+        planes = half_spaces(estimator, final.favourable, final.threshold)
+        reading = tree_import.read(estimator) if planes is None and trees.supports(estimator) else None
+    except GlobeCEError as error:
+        raise NotCompiled(f"step {name}: {error}") from error
     symbols = raw_symbols(space)
     for step in final.steps:
-        made = compose(step, symbols, space)
-        symbols = {str(i): s for i, s in enumerate(made)} if step != "passthrough" else symbols
-    estimator = final.estimator
-    name = type(estimator).__name__
+        if step is not None and not (isinstance(step, str) and step == "passthrough"):
+            symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
+    own = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))
     if expected != len(symbols):
         raise NotCompiled(f"{name} takes {expected} inputs and its steps give {len(symbols)}")
+    if not isinstance(space.table, MatrixTable):
+        _check_names(estimator, list(symbols), name)
     try:
-        if (planes := half_spaces(estimator, final.favourable, final.threshold)) is not None:
-            inputs = inputs_of(list(symbols.values()), name)
+        if planes is not None:
+            inputs = inputs_of(own, name)
             return LinearModel.compose(space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name)
-        from globece.models import trees
-
-        if trees.supports(estimator):
-            places = _tree_inputs(estimator, list(symbols.values()), name)
-            return trees.TreeEnsemble.from_model(
-                estimator, space, places, favourable=final.favourable, threshold=final.threshold
-            )
-        return _network(estimator, space, inputs_of(list(symbols.values()), name), final.favourable, final.threshold)
+        if reading is not None:
+            places = _tree_inputs(estimator, own, name)
+            return trees.TreeEnsemble.from_reading(reading, space, places, final.favourable, final.threshold, name)
+        return networks.ReLUNetwork.from_model(
+            estimator, space, inputs_of(own, name), favourable=final.favourable, threshold=final.threshold
+        )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _check_names(estimator: Any, names: list[str], name: str) -> None:
+    """Check that a model that finds its columns by name finds them where they are."""
+    if is_kind(estimator, "globece", ("LightGBMClassifier", "LightGBMRegressor")):
+        known = [str(n) for n in estimator.feature_names_in_]
+        if known != [n.replace(" ", "_") for n in names]:
+            raise NotCompiled(f"{name} takes its columns in another order: {known}")
 
 
 def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
@@ -248,51 +274,3 @@ def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[I
         else:
             found += inputs_of([s], name)
     return found
-
-
-def _network(
-    estimator: Any, space: FeatureSpace, inputs: Sequence[Input], favourable: Any, threshold: float | None
-) -> Model:
-    from globece.models import networks
-
-    if not networks.supports(estimator):
-        raise NotCompiled(f"step {type(estimator).__name__} is not one that can be compiled")
-    return networks.ReLUNetwork.from_model(estimator, space, inputs, favourable=favourable, threshold=threshold)
-
-
-def _check(core: Model, box: BlackBox, rows: FloatArray | None, outcomes: BoolArray | None) -> None:
-    """Compare the compiled model with the original, on the user's rows and on some of them pushed about."""
-    if rows is None or not len(rows):
-        return
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), PUSHED_ROWS)).astype(int)]
-    pushed = _pushed(box.space, some)
-    known = box.favourable(rows) if outcomes is None else outcomes
-    for what, Z, theirs in (
-        ("the rows given", rows, known),
-        ("rows pushed along random rays", pushed, box.favourable(pushed)),
-    ):
-        margin = core.margin(Z)
-        wrong = (margin > 0.0) != theirs
-        if Z is pushed:  # the two ways of asking it agree, but for ties: once is enough to see that
-            wrong |= core.favourable(Z) != theirs
-        differs = np.flatnonzero(wrong)
-        if differs.size:
-            size = np.abs(margin)
-            # right on the boundary the two may round differently; the original decides there
-            if not (size[differs] <= 1e-6 * np.nanmax(size)).all():
-                raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
-
-
-def _pushed(space: FeatureSpace, Z: FloatArray) -> FloatArray:
-    """Rows moved along a few random rays, each by its own scalar."""
-    rng = np.random.default_rng(0)
-    out = []
-    for part in np.array_split(Z, 8):
-        delta = np.zeros(space.width)
-        for f in space.movable:
-            if f.is_block:
-                delta[f.columns] = rng.random(f.width)
-            else:
-                delta[f.start] = (f.sense or rng.choice([-1.0, 1.0])) * rng.random() * (f.observed[1] - f.observed[0])
-        out.append(rays.positions(space, part, delta, rng.exponential(1.0, len(part))))
-    return np.vstack(out)

@@ -13,12 +13,204 @@ from typing import Any
 import numpy as np
 
 from globece import rays
+from globece.errors import ModelError
+from globece.models.base import Model
+from globece.models.blackbox import BlackBox
+from globece.models.compose import NotCompiled
 from globece.models.linear import LinearModel
-from globece.space import FeatureSpace, FloatArray, IntArray
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
-BLUR = 1e-6  # share of the largest margin within which the two may round differently
+BLUR = 1e-6  # share of a typical margin within which the two may round differently
+SAMPLE = 256  # of the rows given, from which others are made
+MIXED_ROWS = 320  # rows of every category and every value, drawn column by column
+PAIR_ROWS = 192  # and for pairs of categories that these leave out
+RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 32, 6, 3.0
+SCORED = 768  # rows whose scores are compared
 SPOT_RAYS = 192  # rays of a result that the original is asked about
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
+
+
+def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> None:
+    """Compare a compiled model with the original; raise :class:`globece.models.compose.NotCompiled` if they differ.
+
+    Parameters
+    ----------
+    core
+        The compiled model.
+    box
+        The original.
+    rows
+        Encoded rows of the user's; some are drawn from the space where there are none.
+    outcomes
+        What the original says of these rows, if that is known already.
+    """
+    rng = np.random.default_rng(0)
+    if rows is not None and len(rows):
+        known = box.favourable(rows) if outcomes is None else outcomes
+        _compare("the rows given", core, box.space.settle(rows), known, twice=False)
+        some = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(int)]
+        some = np.vstack([some, rows[_missing_rows(rows)]])
+    else:
+        some = _drawn(box.space, 64, rng)
+    built = np.vstack([_mixed(box.space, some, rng), _pairs(box.space, some, rng), *_along_rays(core, some, rng)])
+    seen = box.space.settle(built)
+    try:
+        theirs = box.favourable(built)
+    except ModelError as error:
+        raise NotCompiled(f"it does not take rows that a direction may lead to: {error}") from error
+    _compare("the rows built to check it", core, seen, theirs)
+    both = np.vstack([some[:: max(1, len(some) // 64)], built])
+    asked = both[np.linspace(0, len(both) - 1, min(len(both), SCORED)).astype(int)]
+    try:
+        scores = box.decide.scores(box.space.decode(asked), len(asked))
+    except ModelError:
+        return  # it has no scores after all
+    settled = box.space.settle(asked)
+    margin = core.margin(settled)
+    if scores and not any(_rises(margin, s, blur(core, settled, margin)) for s in scores):
+        raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's own score")
+
+
+def _compare(what: str, core: Model, Z: FloatArray, theirs: BoolArray, *, twice: bool = True) -> None:
+    margin = core.margin(Z)
+    wrong = (margin > 0.0) != theirs
+    if twice:  # the two ways of asking it agree, but for ties: some rows are enough to see that
+        wrong |= core.favourable(Z) != theirs
+    if not wrong.any():
+        return
+    # right on the boundary the two may round differently; the original decides there
+    differs = np.flatnonzero(wrong & ~(np.abs(margin) <= blur(core, Z, margin)))
+    if differs.size:
+        raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
+
+
+def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
+    """Whether a score never falls where the margin rises, but for rounding."""
+    known = np.isfinite(margin) & np.isfinite(score)
+    order = np.flatnonzero(known)[np.argsort(margin[known], kind="stable")]
+    if len(order) < 2:
+        return True
+    m, s, slack = margin[order], score[order], unsure[order]
+    most = np.maximum.accumulate(s)
+    before = np.searchsorted(m, m - 2.0 * slack, side="left") - 1  # the last row that is clearly below
+    above = np.where(before >= 0, most[np.maximum(before, 0)], -np.inf)
+    close = (
+        1e-6 * np.maximum(np.abs(s), np.abs(above, where=before >= 0, out=np.zeros(len(s)))) + 1e-9 * np.abs(s).max()
+    )
+    return bool((above - s <= close).all())
+
+
+# -- rows that are built ----------------------------------------------------------------------------------------------
+
+
+def _missing_rows(rows: FloatArray) -> IntArray:
+    """A row for every column that has a missing value."""
+    columns = np.flatnonzero(np.isnan(rows).any(axis=0))
+    return np.unique(np.isnan(rows[:, columns]).argmax(axis=0)) if columns.size else np.zeros(0, np.int64)
+
+
+def _ends(f: Feature) -> tuple[float, float]:
+    """Where a column may be: where it was seen, or its range if it may move, or twice as much where that is endless."""
+    low, high = f.observed
+    if not f.can_move:
+        return low, high
+    room = (high - low) or 1.0
+    return f.low if np.isfinite(f.low) else low - room, f.high if np.isfinite(f.high) else high + room
+
+
+def _values(f: Feature, n: int, rng: np.random.Generator) -> FloatArray:
+    """Values of a continuous or ordinal feature: evenly drawn over where it may be, and its very ends."""
+    low, high = _ends(f)
+    values = rng.uniform(low, high, n)
+    values[: n // 8], values[n // 8 : n // 4] = low, high
+    values = rng.permutation(values)
+    return np.rint(values) if f.whole or f.kind == "ordinal" else values
+
+
+def _codes(f: Feature, n: int, rng: np.random.Generator) -> IntArray:
+    """Categories, each as often as any other, in no order."""
+    return rng.permutation(np.resize(rng.permutation(f.width), n))
+
+
+def _drawn(space: FeatureSpace, n: int, rng: np.random.Generator) -> FloatArray:
+    out = np.zeros((n, space.width))
+    for f in space.features:
+        if f.is_block:
+            out[np.arange(n), f.start + _codes(f, n, rng)] = 1.0
+        else:
+            out[:, f.start] = _values(f, n, rng)
+    return out
+
+
+def _mixed(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows whose columns come from different rows; and rows of all categories and of values that nobody has."""
+    n = min(MIXED_ROWS, 8 * len(some))
+    exchanged = some[rng.integers(len(some), size=n // 2)]
+    for f in space.features:
+        exchanged[:, f.columns] = some[rng.integers(len(some), size=len(exchanged))][:, f.columns]
+    drawn = _drawn(space, n - n // 2, rng)
+    kept = rng.random((len(drawn), len(space.scalars))) < 0.5  # half the numbers stay those of a real row
+    base = some[rng.integers(len(some), size=len(drawn))]
+    for i, f in enumerate(space.scalars):
+        drawn[kept[:, i], f.start] = base[kept[:, i], f.start]
+    return np.vstack([exchanged, drawn])
+
+
+def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows for all pairs of categories of all pairs of columns where these are few, for some of them where many."""
+    blocks = [f for f in space.blocks if f.width > 1]
+    out = some[rng.integers(len(some), size=PAIR_ROWS)]
+    codes = np.column_stack([_codes(f, PAIR_ROWS, rng) for f in blocks]) if blocks else np.zeros((PAIR_ROWS, 0), int)
+    places = [(i, j) for i in range(len(blocks)) for j in range(i)]
+    used = 0
+    for i, j in rng.permutation(places)[:500] if places else ():
+        n_i, n_j = blocks[i].width, blocks[j].width
+        met = np.zeros(n_i * n_j, dtype=bool)
+        met[codes[:, i] * n_j + codes[:, j]] = True
+        left = rng.permutation(np.flatnonzero(~met))[: PAIR_ROWS // 2 - used]
+        mine = slice(PAIR_ROWS // 2 + used, PAIR_ROWS // 2 + used + len(left))
+        codes[mine, i], codes[mine, j] = left // n_j, left % n_j
+        used += len(left)
+        if used >= PAIR_ROWS // 2:
+            break
+    for i, f in enumerate(blocks):
+        out[:, f.columns] = 0.0
+        out[np.arange(len(out)), f.start + codes[:, i]] = 1.0
+    return out if blocks else out[:0]
+
+
+def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+    """Points on random rays: where the compiled model first flips, right before that, and on the way there."""
+    space = core.space
+    rows = some[~core.favourable(some)]
+    if not len(rows) or not space.movable:
+        return []
+    rows = rows[rng.integers(len(rows), size=min(RAY_ROWS, len(rows)))]
+    D = np.array([_direction(space, rng) for _ in range(RAY_DIRECTIONS)])
+    limit = np.full((len(D), len(rows)), RAY_LIMIT)
+    flips = core.first_flip(rows, D, limit)
+    found = []
+    for delta, k in zip(D, flips, strict=True):
+        end = np.where(np.isfinite(k), k, RAY_LIMIT)
+        for share in (rng.random(len(k)), np.full(len(k), 1.0 - 1e-3), np.ones(len(k))):
+            found.append(rays.positions(space, rows, delta, share * end))
+    return found
+
+
+def _direction(space: FeatureSpace, rng: np.random.Generator) -> FloatArray:
+    """A random direction over a few features, or many."""
+    delta = np.zeros(space.width)
+    movable = list(space.movable)
+    for i in rng.permutation(len(movable))[: int(rng.integers(1, len(movable) + 1))]:
+        f = movable[i]
+        if f.is_block:
+            delta[f.columns] = rng.random(f.width)
+        else:
+            delta[f.start] = (f.sense or rng.choice([-1.0, 1.0])) * rng.random() * (f.observed[1] - f.observed[0])
+    return delta
+
+
+# -- a result ---------------------------------------------------------------------------------------------------------
 
 
 def spot_check(
@@ -109,7 +301,8 @@ def blur(model: Any, P: FloatArray, margin: FloatArray) -> FloatArray:
     core = getattr(model, "core", model)
     size = np.abs(margin[np.isfinite(margin)])
     unit = 2.0**-23 if core.space.rounding.any() else 2.0**-52
-    return np.maximum(BLUR * float(size.max(initial=0.0)), 64.0 * _rounding(core, P, unit))
+    typical = float(np.median(size)) if size.size else 0.0
+    return np.maximum(BLUR * typical, 64.0 * _rounding(core, P, unit))
 
 
 def _rounding(core: Any, P: FloatArray, unit: float) -> FloatArray:

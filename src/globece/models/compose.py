@@ -2,11 +2,13 @@
 
 Steps over numbers (scalers, imputers, bins, logarithms) are followed one by one. Steps over categories (one-hot,
 ordinal and target encoders, with whatever stands before them) are asked: a category has few values, so the step itself
-is run on each of them and its answers are a table. Whatever is left raises :class:`NotCompiled`, which names the step.
+is run on each of them and its answers are a table. That takes a step that is known to treat every column by itself; any
+step will do over a single column. Whatever is left raises :class:`NotCompiled`, which names the step.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +17,22 @@ import narwhals as nw
 import numpy as np
 
 from globece.models.inputs import Function, Input, Lookup, Number, Steps
+from globece.models.known import described, kind_of
 from globece.space import Feature, FeatureSpace, FloatArray
 
 # Functions that only rise, so that a threshold behind one of them is a threshold before it.
 RISING = (np.log1p, np.log, np.log2, np.log10, np.sqrt, np.cbrt, np.exp, np.expm1)
+SELECTORS = (
+    *("VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFromModel", "SelectFdr", "SelectFpr", "SelectFwe"),
+    *("GenericUnivariateSelect", "RFE", "RFECV", "SequentialFeatureSelector"),
+)
+# Steps whose answer about one column never depends on another.
+SEPARABLE = (
+    *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder", "SimpleImputer", "MissingIndicator", "KBinsDiscretizer"),
+    *("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler", "Binarizer", "QuantileTransformer"),
+    *("PowerTransformer", "SplineTransformer", *SELECTORS),
+)
+ASKED_ALONE = 16  # categories of a single column that a step is asked about one by one
 
 
 class NotCompiled(Exception):
@@ -72,37 +86,136 @@ def inputs_of(symbols: Sequence[Symbol], where: str) -> list[Input]:
     return found
 
 
-def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
-    """What a fitted transformer makes of these columns; see :class:`NotCompiled`."""
+def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat: bool = False) -> list[Symbol]:
+    """What a fitted transformer makes of these columns; see :class:`NotCompiled`.
+
+    Parameters
+    ----------
+    step
+        The transformer.
+    symbols
+        What it takes, by name.
+    space
+        The space of the encoded matrix.
+    flat
+        Whether it takes its single column as a vector: a column transformer's column given by its bare name.
+    """
     if step is None or isinstance(step, str):
         if step in (None, "passthrough"):
             return list(symbols.values())
         raise NotCompiled(f"step {step!r} is no transformer")
-    kind = type(step).__name__
+    kind = kind_of(step)
+    if kind == "FrozenEstimator":
+        return compose(step.estimator, symbols, space, flat=flat)
     if kind == "ColumnTransformer":
         return _columns(step, symbols, space)
-    if symbols and all(isinstance(s, Category) for s in symbols.values()):
-        return list(_tabulate(step, symbols, space))
+    if kind == "FeatureUnion":
+        return _union(step, symbols, space)
+    categories = [s for s in symbols.values() if isinstance(s, Category)]
+    if categories and len(categories) == len(symbols):
+        if separable(step) or len(categories) == 1:
+            return list(_tabulate(step, symbols, space, flat))
+        if kind != "Pipeline":
+            names = [s.feature.name for s in categories]
+            raise NotCompiled(
+                f"step {_named(step)} takes the columns {names} together, and is not known to treat each by itself"
+            )
     if kind == "Pipeline":
-        current = symbols
-        for name, part in step.steps:
-            made = compose(part, current, space)
-            current = {f"{name}{i}": s for i, s in enumerate(made)}
-        return list(current.values())
+        return _in_turn(step, symbols, space)
+    if kind in SEPARABLE and kind not in NUMERIC:
+        raise NotCompiled(f"step {kind} is compiled over categories only, and some of its columns hold numbers")
     if kind not in NUMERIC:
-        raise NotCompiled(f"step {kind} is not one that can be compiled")
-    return list(NUMERIC[kind](step, inputs_of(list(symbols.values()), kind)))
+        raise NotCompiled(f"step {_named(step)}: {described(step)}")
+    made = NUMERIC[kind](step, inputs_of(list(symbols.values()), f"step {kind}"))
+    if kind == "FunctionTransformer":
+        _check_defined(step, made, space)
+    return list(made)
+
+
+def _check_defined(step: Any, made: Sequence[Input], space: FeatureSpace) -> None:
+    """Check that a function is defined wherever a column may go: outside, its answer is as good as missing."""
+    features = {f.start: f for f in space.scalars}
+    for s in made:
+        if isinstance(s, Number) and s.forward is not None:
+            f = features[s.column]
+            ends = np.array([min(f.low, f.observed[0]), max(f.high, f.observed[1])])
+            values = s.forward(ends)
+            if (np.isnan(values) | (np.isinf(values) & np.isfinite(ends))).any():
+                raise NotCompiled(
+                    f"step {_named(step)} is not defined for all values of {f.name!r} from {ends[0]:g} to {ends[1]:g}"
+                )
+
+
+def _named(step: Any) -> str:
+    """The step's name, with the function of one that applies a function."""
+    name = type(step).__name__
+    func = getattr(step, "func", None) if name == "FunctionTransformer" else None
+    return name if func is None else f"{name}({getattr(func, '__name__', func)})"
+
+
+def separable(step: Any) -> bool:
+    """Whether a step is known to treat every column by itself."""
+    if step is None or isinstance(step, str):
+        return step in (None, "passthrough", "drop")
+    kind = kind_of(step)
+    if kind == "FrozenEstimator":
+        return separable(step.estimator)
+    if kind == "Pipeline":
+        return all(separable(part) for _, part in step.steps)
+    if kind == "ColumnTransformer":
+        return all(separable(part) for _, part, _ in step.transformers_)
+    if kind == "FeatureUnion":
+        return all(separable(part) for _, part in step.transformer_list)
+    if kind == "FunctionTransformer":
+        return step.func is None or (step.func in RISING and not step.kw_args)
+    return kind in SEPARABLE
+
+
+def _in_turn(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
+    current = symbols
+    for name, part in step.steps:
+        if part in (None, "passthrough"):
+            continue
+        current = {f"{name}{i}": s for i, s in enumerate(compose(part, current, space))}
+    return list(current.values())
+
+
+def _union(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
+    found: list[Symbol] = []
+    for name, part in step.transformer_list:
+        if isinstance(part, str) and part == "drop":
+            continue
+        made = compose(part, symbols, space)
+        weight = (step.transformer_weights or {}).get(name)
+        if weight is not None:
+            made = [
+                _mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
+                for s in inputs_of(made, "FeatureUnion")
+            ]
+        found += made
+    return found
 
 
 def _columns(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
-    found: list[Symbol] = []
+    """A column transformer: on a frame it finds the columns that it was fitted on by name, wherever they are."""
+    known = [str(name) for name in getattr(step, "feature_names_in_", ())]
     names = list(symbols)
+    if known and set(known) <= set(names):
+        names = known
+    elif known and len(known) == len(names):  # columns that steps before it made, which have no names here
+        symbols = dict(zip(known, symbols.values(), strict=True))
+        names = known
+    found: list[Symbol] = []
     for _, part, columns in step.transformers_:
         if isinstance(part, str) and part == "drop":
             continue
-        mine = {name: symbols[name] for name in _picked(columns, names)}
+        picked = _picked(columns, names)
+        if len(set(picked)) != len(picked):
+            raise NotCompiled(f"ColumnTransformer takes one of the columns {picked} twice in one step")
+        mine = {name: symbols[name] for name in picked}
         if mine:
-            found += compose(part, mine, space)
+            bare = isinstance(columns, str) or (np.isscalar(columns) and not isinstance(columns, slice))
+            found += compose(part, mine, space, flat=bare)
     return found
 
 
@@ -127,7 +240,7 @@ def _picked(columns: Any, names: list[str]) -> list[str]:
 # -- categories: ask the step -----------------------------------------------------------------------------------------
 
 
-def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Input]:
+def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, flat: bool) -> list[Input]:
     """Run a step over categorical columns on every category of each, and read the tables off its answers.
 
     One column varies at a time. An output that follows two columns is no table, and is not compiled.
@@ -136,45 +249,78 @@ def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> lis
     base = _base_row(space)
     probes = [_with_category(base, f, c) for f in features for c in range(len(f.categories))]
     missing = [f for f in features if not f.is_block]  # an ordinal value may be missing, too
-    probes += [_with_category(base, f, None) for f in missing]
-    rows = space.decode(np.array(probes))
-    chosen = _select(rows, list(symbols), space)
-    kind = type(step).__name__
+    asked = _Asked(step, [f.sources[0] for f in features], space, flat)
+    lost = [_with_category(base, f, None) for f in missing]
     try:
-        answers = step.transform(chosen)
-    except Exception:
+        table = asked(np.array([*probes, *lost]))
+    except _Refused as refused:
         if not missing:
-            raise NotCompiled(f"step {kind} does not know every category of {[f.name for f in features]}") from None
-        answers = _without_missing(step, chosen, len(missing), kind)
-    values = np.asarray(answers.toarray() if hasattr(answers, "toarray") else answers)
-    try:
-        table = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise NotCompiled(f"step {kind} gives text, not numbers") from None
+            names = [f.name for f in features]
+            raise NotCompiled(f"step {_named(step)} does not take every category of {names}: {refused}") from None
+        try:  # the step refuses missing values, so nobody has one: it is asked without them
+            table = asked(np.array(probes))
+        except _Refused as again:
+            raise NotCompiled(f"step {_named(step)} does not take every category: {again}") from None
+        table = np.vstack([table, np.full((len(lost), table.shape[1]), np.nan)])
+    if not separable(step):
+        asked.check_rows_stand_alone(np.array(probes), table[: len(probes)])
     found: list[Input] = []
     starts = np.cumsum([0, *(len(f.categories) for f in features)])
     for column in table.T:
         parts = [column[starts[i] : starts[i + 1]] for i in range(len(features))]
         varying = [i for i, part in enumerate(parts) if not _constant(part)]
         if len(varying) > 1:
-            raise NotCompiled(f"step {kind} mixes columns {[features[i].name for i in varying]}")
+            raise NotCompiled(f"step {_named(step)} mixes columns {[features[i].name for i in varying]}")
         owner = varying[0] if varying else 0
-        lost = np.nan
+        value = np.nan
         if not features[owner].is_block:
-            lost = float(column[starts[-1] + missing.index(features[owner])])
-        found.append(Category(features[owner]).table(parts[owner], lost))
+            value = float(column[starts[-1] + missing.index(features[owner])])
+        found.append(Category(features[owner]).table(parts[owner], value))
     return found
 
 
-def _without_missing(step: Any, rows: Any, n: int, kind: str) -> FloatArray:
-    """The step refuses missing values, so nobody has one: it is asked without them."""
-    frame = nw.from_native(rows, eager_only=True)
-    try:
-        answers = step.transform(frame.head(len(frame) - n).to_native())
-    except Exception as error:
-        raise NotCompiled(f"step {kind} does not know every category: {error}") from None
-    values = np.asarray(answers.toarray() if hasattr(answers, "toarray") else answers)
-    return np.vstack([values, np.full((n, values.shape[1]), np.nan)])
+class _Refused(Exception):
+    """A step raised an error about the rows it was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A step over some of the user's columns, as a function of encoded rows."""
+
+    step: Any
+    names: list[str]
+    space: FeatureSpace
+    flat: bool
+
+    def __call__(self, Z: FloatArray) -> FloatArray:
+        rows = _select(self.space.decode(Z), self.names, self.space, self.flat)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about names of columns, where it was fitted without
+                answers = self.step.transform(rows)
+        except Exception as error:
+            raise _Refused(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+        values = np.asarray(answers.toarray() if hasattr(answers, "toarray") else answers)
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or len(values) != len(Z):
+            raise NotCompiled(f"step {_named(self.step)} gives shape {values.shape} for {len(Z)} rows")
+        try:
+            return values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise NotCompiled(f"step {_named(self.step)} gives text, not numbers") from None
+
+    def check_rows_stand_alone(self, Z: FloatArray, answers: FloatArray) -> None:
+        """Ask in another order and one by one: of a step that is not known, an answer may follow the other rows."""
+        some = np.unique(np.linspace(0, len(Z) - 1, ASKED_ALONE).astype(int))
+        try:
+            again = np.vstack([self(Z[::-1])[::-1], *(self(Z[i : i + 1]) for i in some)])
+        except (_Refused, ValueError) as error:
+            raise NotCompiled(f"step {_named(self.step)} does not take rows one by one: {error}") from None
+        if again.shape[1:] != answers.shape[1:] or not np.array_equal(
+            again, np.vstack([answers, answers[some]]), equal_nan=True
+        ):
+            raise NotCompiled(f"step {_named(self.step)} gives a row another answer among other rows")
 
 
 def _constant(values: FloatArray) -> bool:
@@ -198,13 +344,61 @@ def _with_category(base: FloatArray, feature: Feature, code: int | None) -> Floa
     return row
 
 
-def _select(rows: Any, names: list[str], space: FeatureSpace) -> Any:
+def _select(rows: Any, names: list[str], space: FeatureSpace, flat: bool) -> Any:
     if isinstance(rows, np.ndarray):
-        return rows[:, [space.table.names.index(n) for n in names]]
-    return nw.from_native(rows, eager_only=True).select(names).to_native()
+        chosen = rows[:, [space.table.names.index(n) for n in names]]
+        return chosen[:, 0] if flat else chosen
+    frame = nw.from_native(rows, eager_only=True)
+    return frame[names[0]].to_native() if flat else frame.select(names).to_native()
 
 
 # -- numbers: follow the step -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftAndDivide:
+    """z -> (z - centre) / scale, in this order, as scikit-learn's scalers do."""
+
+    centre: float
+    scale: float
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        return np.asarray((z - self.centre) / self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleAndShift:
+    """z -> z * scale + shift, kept within bounds where there are any."""
+
+    scale: float
+    shift: float
+    bounds: tuple[float, float] | None = None
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        moved = z * self.scale + self.shift
+        return np.asarray(moved if self.bounds is None else np.clip(moved, *self.bounds))
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A function of NumPy's, without its warnings about numbers that it is not defined for."""
+
+    function: Function
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return np.asarray(self.function(z))
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """One function after another."""
+
+    first: Function
+    then: Function
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        return self.then(self.first(z))
 
 
 def _mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
@@ -217,19 +411,18 @@ def _mapped(source: Input, function: Function, scale: float | None, shift: float
     straight = None not in (scale, shift, source.scale, source.shift)
     return replace(
         source,
-        forward=function if before is None else (lambda z: function(before(z))),
+        forward=function if before is None else Chained(before, function),
         scale=scale * source.scale if straight else None,  # type: ignore[operator]
         shift=scale * source.shift + shift if straight else None,  # type: ignore[operator]
     )
 
 
 def _shift_and_divide(centre: Any, scale: Any, inputs: list[Input]) -> list[Input]:
-    """X -= centre; X /= scale, in this order, as scikit-learn's scalers do."""
     found = []
     for i, source in enumerate(inputs):
         c = 0.0 if centre is None else float(centre[i])
         s = 1.0 if scale is None else float(scale[i])
-        found.append(_mapped(source, lambda z, c=c, s=s: (z - c) / s, 1.0 / s, -c / s))  # type: ignore[misc]
+        found.append(_mapped(source, ShiftAndDivide(c, s), 1.0 / s, -c / s))
     return found
 
 
@@ -253,9 +446,9 @@ def _min_max(step: Any, inputs: list[Input]) -> list[Input]:
     for source, s, m in zip(inputs, step.scale_, step.min_, strict=True):
         a, b = float(s), float(m)
         if step.clip:
-            found.append(_mapped(source, lambda z, a=a, b=b: np.clip(z * a + b, low, high), None, None))  # type: ignore[misc]
+            found.append(_mapped(source, ScaleAndShift(a, b, (float(low), float(high))), None, None))
         else:
-            found.append(_mapped(source, lambda z, a=a, b=b: z * a + b, a, b))  # type: ignore[misc]
+            found.append(_mapped(source, ScaleAndShift(a, b), a, b))
     return found
 
 
@@ -299,14 +492,8 @@ def _function(step: Any, inputs: list[Input]) -> list[Input]:
     if step.func is None:
         return inputs
     if step.func not in RISING or step.kw_args:
-        raise NotCompiled(f"step FunctionTransformer({getattr(step.func, '__name__', step.func)}) is not known to rise")
-    function: Callable[[FloatArray], FloatArray] = step.func
-
-    def quiet(z: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return np.asarray(function(z))
-
-    return [_mapped(source, quiet, None, None) for source in inputs]
+        raise NotCompiled(f"step {_named(step)} is not known to rise")
+    return [_mapped(source, Quiet(step.func), None, None) for source in inputs]
 
 
 def _selected(step: Any, inputs: list[Input]) -> list[Input]:
@@ -321,8 +508,5 @@ NUMERIC: dict[str, Callable[[Any, list[Input]], list[Input]]] = {
     "SimpleImputer": _impute,
     "KBinsDiscretizer": _bins,
     "FunctionTransformer": _function,
-    "VarianceThreshold": _selected,
-    "SelectKBest": _selected,
-    "SelectPercentile": _selected,
-    "SelectFromModel": _selected,
+    **dict.fromkeys(SELECTORS, _selected),
 }

@@ -20,6 +20,7 @@ from globece.models.torch_modules import Asked, is_module
 from globece.space import BoolArray, FloatArray
 
 SIDES = ("above", "below")
+LOOKED_AT = 1000  # outcomes of each answer whose kind is checked
 
 
 @dataclass(slots=True)
@@ -53,6 +54,8 @@ class Decision:
         How often the model was called.
     model
         The user's own model, to ask it something else.
+    labels
+        Whether the model is asked for one of its classes for each row, so that columns are several outcomes.
     """
 
     ask: Callable[[Any], Any]
@@ -63,6 +66,7 @@ class Decision:
     timeout: float | None = None
     tally: Tally = field(default_factory=Tally)
     model: Any = None
+    labels: bool = False
 
     @property
     def described(self) -> str:
@@ -75,10 +79,14 @@ class Decision:
 
     def __call__(self, rows: Any, n: int) -> BoolArray:
         """Whether each of the ``n`` native rows gets the favourable outcome."""
-        answer = self._answer(rows, n)
+        answer = self._answer(self.ask, rows, n)
         if answer.ndim == 2:
             return self._from_scores(answer)
         if self.threshold is not None:
+            if self.classes is not None:
+                raise ModelError(
+                    f"{self.name} returned one probability per row; one per class {self.classes} is needed"
+                )
             values = self._numbers(answer)
             return np.asarray(values <= self.threshold if self._below else values >= self.threshold)
         if answer.dtype.kind == "f" and self.classes is None and not np.isin(answer, (0.0, 1.0)).all():
@@ -86,12 +94,65 @@ class Decision:
                 f"{self.name} returned numbers such as {answer[~np.isin(answer, (0.0, 1.0))][0]!r}, not outcomes; "
                 "say which are favourable with threshold= (and favourable='above' or 'below')"
             )
-        if not isinstance(self.favourable, str) and answer.size and isinstance(answer.flat[0], str):
-            raise ModelError(
-                f"{self.name} returned text such as {str(answer.flat[0])!r}, and favourable is {self.favourable!r}; "
-                f"name the outcome people want: favourable must be one of {sorted(set(map(str, answer[:1000])))[:10]}"
-            )
+        self._check_labels(answer[:LOOKED_AT].tolist())
         return np.asarray(answer == self.favourable, dtype=bool)
+
+    def scores(self, rows: Any, n: int) -> tuple[FloatArray, ...]:
+        """What the model gives beside outcomes: numbers that rise as a row comes nearer to the favourable outcome.
+
+        For more than two classes these are several ways of counting, of which one rises; none of a model that gives
+        labels only.
+        """
+        model, classes = self.model, self.classes
+        if classes is None:
+            if self.threshold is None or self.favourable not in SIDES:
+                return ()
+            values = self._answer(self.ask, rows, n)
+            return () if values.ndim != 1 else (self._numbers(values) * (-1.0 if self.favourable == "below" else 1.0),)
+        place, by_score = classes.index(self.favourable), getattr(model, "decision_function", None)
+        if self.threshold is None and by_score is not None:
+            found = self._numbers(self._answer(by_score, rows, n))
+            if found.ndim == 1:
+                return (found if place == 1 else -found,) if len(classes) == 2 else ()
+            return (_lead(found, place),) if found.shape[1] == len(classes) else ()
+        by_chance = getattr(model, "predict_proba", None)
+        if by_chance is None:
+            return ()
+        chances = self._numbers(self._answer(by_chance, rows, n))
+        if chances.ndim != 2 or chances.shape[1] != len(classes):
+            return ()
+        if len(classes) == 2 or self.threshold is not None:
+            return (chances[:, place],)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _lead(chances, place), _lead(np.log(chances), place)
+
+    def _check_labels(self, labels: list[Any]) -> None:
+        """Check that outcomes are such that one of them can be the favourable one."""
+        odd = next((v for v in labels if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
+        if odd is not None:
+            raise ModelError(f"{self.name} returned {odd!r} for a row; one outcome per row is needed")
+        if any(v is None or _is_missing(v) for v in labels):
+            raise ModelError(f"{self.name} returned no outcome (a missing value) for some rows")
+        if self.classes is not None:
+            unknown = [v for v in set(labels) if v not in self.classes]
+            if unknown:
+                raise ModelError(
+                    f"{self.name} returned {unknown[0]!r}, which is not one of its classes {list(self.classes)}"
+                )
+            return
+        text = [isinstance(v, str) for v in labels]
+        if not isinstance(self.favourable, str) and any(text):
+            raise ModelError(
+                f"{self.name} returned text such as {labels[text.index(True)]!r}, and favourable is "
+                f"{self.favourable!r}; name the outcome people want: favourable must be one of "
+                f"{sorted({v for v in labels if isinstance(v, str)})[:10]}"
+            )
+        if isinstance(self.favourable, str) and labels and not any(text):
+            hint = " (a side needs a threshold=)" if self.favourable in SIDES else ""
+            raise ModelError(
+                f"{self.name} returned {labels[0]!r}, which is no text, and favourable is the text "
+                f"{self.favourable!r}{hint}; it would never occur: name one of the outcomes that are returned"
+            )
 
     @property
     def _below(self) -> bool:
@@ -103,6 +164,13 @@ class Decision:
         return bool(self.favourable == "below")
 
     def _from_scores(self, scores: NDArray[Any]) -> BoolArray:
+        if self.labels:
+            raise ModelError(_several(self.name, scores.shape[1]))
+        if self.favourable in SIDES:
+            raise ModelError(
+                f"{self.name} returned {scores.shape[1]} numbers for each row, and favourable={self.favourable!r} "
+                "needs one; wrap the model in a function that returns the one that matters"
+            )
         values = self._numbers(scores)
         place = self._column(values.shape[1])
         if self.threshold is not None:
@@ -127,18 +195,23 @@ class Decision:
                 "name a class with favourable= instead"
             ) from error
 
-    def _answer(self, rows: Any, n: int) -> NDArray[Any]:
+    def _answer(self, ask: Callable[[Any], Any], rows: Any, n: int) -> NDArray[Any]:
         self.tally.calls += 1
         self.tally.rows += n
         where = f"{self.name} in call {self.tally.calls} on {n:,} row(s)"
         try:
-            raw = self.ask(rows) if self.timeout is None else _within(self.timeout, self.ask, rows, where)
+            raw = ask(rows) if self.timeout is None else _within(self.timeout, ask, rows, where)
         except ModelError:
             raise
         except Exception as error:
             said = str(error).partition("\n")[0]  # some libraries append a stack of their own
             raise ModelError(f"{where} raised {type(error).__name__}: {said}") from error
-        answer = np.asarray(raw)
+        if isinstance(raw, (list, tuple)) and len(raw) and np.ndim(raw[0]) == 2:  # one array of probabilities each
+            raise ModelError(_several(self.name, len(raw)))
+        try:
+            answer = np.asarray(raw)
+        except ValueError as error:  # of several lengths
+            raise ModelError(f"{where} returned rows of several lengths; one outcome per row is needed") from error
         if answer.ndim == 2 and answer.shape[1] == 1:
             answer = answer[:, 0]
         if answer.ndim not in (1, 2) or len(answer) != n:
@@ -179,16 +252,17 @@ def decision(
     """
     limit = None if timeout is None else check_number("timeout", timeout, open_low=True)
     cut = None if threshold is None else check_number("threshold", threshold, low=-np.inf)
+    if np.ndim(favourable) or isinstance(favourable, (dict, set)) or callable(favourable) or _is_missing(favourable):
+        raise InvalidParameterError(f"favourable must be one outcome; got {favourable!r}")
     name = getattr(model, "__name__", None) or type(model).__name__
     _check_fitted(model, name)
     if is_module(model):
         return _of_module(model, name, favourable, cut, limit)
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        known = tuple(np.asarray(classes).tolist())
+    known = _classes_of(model, name)
+    if known is not None:
         wanted = _class_of(favourable, known, name)
         if cut is None:
-            return Decision(model.predict, name, wanted, None, known, limit)
+            return Decision(model.predict, name, wanted, None, known, limit, labels=True)
         if not 0 <= cut <= 1:
             raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
         if not hasattr(model, "predict_proba"):
@@ -215,6 +289,32 @@ def _of_module(module: Any, name: str, favourable: Any, threshold: float | None,
         raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
     ask = Asked(module, by_chance=threshold is not None)
     return Decision(ask, name, 1 if favourable is None else favourable, threshold, None, timeout)
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+
+
+def _classes_of(model: Any, name: str) -> tuple[Any, ...] | None:
+    """The classes of a classifier; ``None`` for other models, some of which have an empty list of them."""
+    classes = getattr(model, "classes_", None)
+    if classes is None or not len(classes):
+        return None
+    if any(np.ndim(c) for c in classes):
+        raise InvalidParameterError(_several(name, len(classes)))
+    return tuple(np.asarray(classes).tolist())
+
+
+def _several(name: str, n: int) -> str:
+    return (
+        f"{name} predicts {n} outcomes for each row (several outputs or labels); explain one at a time: give the "
+        "estimator of that output, or a function that returns its outcome"
+    )
+
+
+def _lead(scores: FloatArray, place: int) -> FloatArray:
+    """How far one column is ahead of the largest other one."""
+    return np.asarray(scores[:, place] - np.delete(scores, place, axis=1).max(axis=1))
 
 
 def _class_of(favourable: Any, classes: tuple[Any, ...], name: str) -> Any:

@@ -11,10 +11,30 @@ from scipy.special import expit, logit
 from globece.errors import InvalidParameterError
 from globece.models.compose import NotCompiled
 from globece.models.decision import SIDES, Decision
+from globece.models.known import kind_of
 from globece.space import BoolArray, FloatArray
 
+# Probabilities are the logistic function of the score.
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
-LINEAR_MODULES = ("sklearn.linear_model.", "sklearn.svm._classes", "sklearn.discriminant_analysis")
+# The class with the largest score wins: one score for each class, or the sign of one for two.
+CLASSIFIERS = (
+    *LOGISTIC,
+    *("LinearSVC", "PassiveAggressiveClassifier", "Perceptron", "RidgeClassifier", "RidgeClassifierCV"),
+    "SGDClassifier",
+)
+# Of two classes the sign of the score decides; more are decided by votes between pairs.
+PAIRWISE = ("SVC", "NuSVC")
+# The prediction is the score.
+REGRESSORS = (
+    *("ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars", "LarsCV"),
+    *("Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "LinearRegression", "LinearSVR", "NuSVR"),
+    *("MultiTaskElasticNet", "MultiTaskElasticNetCV", "MultiTaskLasso", "MultiTaskLassoCV"),
+    *("OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV", "PassiveAggressiveRegressor", "QuantileRegressor"),
+    *("Ridge", "RidgeCV", "SGDRegressor", "SVR", "TheilSenRegressor"),
+)
+# The prediction is a function of the score: its link decides which.
+GENERALISED = ("GammaRegressor", "PoissonRegressor", "TweedieRegressor")
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 
 
 @dataclass(frozen=True)
@@ -81,20 +101,22 @@ def unwrap(model: Any, decide: Decision) -> Final:
     steps: list[Any] = []
     favourable, threshold = decide.favourable, decide.threshold
     while True:
-        kind = type(model).__name__
+        kind = kind_of(model)
         if kind == "Pipeline":
             steps += [step for _, step in model.steps[:-1]]
             model = model.steps[-1][1]
         elif kind == "ByScore":
             model = model.model
-        elif kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV"):
+        elif kind in SEARCHES:
             model = model.best_estimator_
+        elif kind == "FrozenEstimator":
+            model = model.estimator
+        elif kind == "RANSACRegressor":
+            model = model.estimator_
         elif kind in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
             model, favourable, threshold = _thresholded(model, kind, favourable, threshold)
         elif kind == "CalibratedClassifierCV":
             model, threshold = _calibrated(model, favourable, threshold)
-        elif kind == "LightGBMRegressor" and hasattr(model, "booster_"):  # read from a file: io.model_files
-            return Final(model.booster_, favourable, threshold, steps)
         else:
             return Final(model, favourable, threshold, steps)
 
@@ -111,7 +133,7 @@ def _thresholded(model: Any, kind: str, favourable: Any, threshold: float | None
     if own == "auto":
         own = 0.5 if uses_chance else 0.0
     chance = float(own) if uses_chance else float(expit(own))
-    if not uses_chance and type(inner).__name__ not in LOGISTIC:
+    if not uses_chance and kind_of(_last(inner)) not in LOGISTIC:
         raise NotCompiled(f"step {kind} cuts a decision function")
     if favourable == positive:
         return inner, favourable, chance
@@ -125,8 +147,11 @@ def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[A
     if len(pairs) != 1 or len(model.classes_) != 2:
         raise NotCompiled(f"step CalibratedClassifierCV averages {len(pairs)} calibrated models")
     (pair,) = pairs
-    inner, (calibrator,) = pair.estimator, pair.calibrators
-    if hasattr(inner, "decision_function") and type(_last(inner)).__name__ not in LOGISTIC:
+    inner, calibrators = pair.estimator, pair.calibrators
+    if len(calibrators) != 1 or kind_of(calibrators[0]) not in ("_SigmoidCalibration", "IsotonicRegression"):
+        raise NotCompiled(f"step CalibratedClassifierCV(method={model.method!r}) is not compiled")
+    (calibrator,) = calibrators
+    if hasattr(inner, "decision_function") and kind_of(_last(inner)) not in LOGISTIC:
         raise NotCompiled("step CalibratedClassifierCV is compiled over probabilities and logistic regressions only")
     second = favourable == model.classes_[1]
     wanted = 0.5 if threshold is None else threshold
@@ -155,37 +180,37 @@ def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[A
 
 
 def _last(model: Any) -> Any:
-    return model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
+    while kind_of(model) in ("Pipeline", "FrozenEstimator"):
+        model = model.steps[-1][1] if kind_of(model) == "Pipeline" else model.estimator
+    return model
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether this is known to decide by linear scores."""
+    kind = kind_of(estimator)
+    if kind in (*PAIRWISE, "SVR", "NuSVR"):
+        return bool(estimator.kernel == "linear")
+    return kind in ("LinearRule", *CLASSIFIERS, *REGRESSORS, *GENERALISED)
 
 
 def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> HalfSpaces | None:
     """Half-spaces of a linear estimator; ``None`` if it is not one."""
-    kind = type(estimator).__name__
-    known = isinstance(estimator, LinearRule) or any(
-        base.__module__.startswith(LINEAR_MODULES) for base in type(estimator).__mro__
-    )
-    if not known or not hasattr(estimator, "coef_"):
+    if not is_linear(estimator):
         return None
-    coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
+    kind = kind_of(estimator)
+    coef = estimator.coef_
+    coef = np.atleast_2d(np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64))
     intercept = np.broadcast_to(np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), (len(coef),))
     classes = getattr(estimator, "classes_", None)
     if classes is None or (favourable in SIDES and favourable not in classes):
+        if kind in GENERALISED:
+            return _generalised(estimator, coef, intercept, favourable, threshold)
         return _regressor(coef, intercept, favourable, threshold, kind)
     place = list(np.asarray(classes).tolist()).index(favourable)
-    if len(classes) == 2:
-        if threshold is None:
-            # predict gives the second class where the decision function is above 0, the first at 0 and below
-            if place == 1:
-                return HalfSpaces(coef, intercept, np.array([False]))
-            return HalfSpaces(-coef, -intercept, np.array([True]))
-        if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
-            raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
-        if threshold <= 0.0:  # everybody reaches it
-            return HalfSpaces(np.zeros_like(coef), np.ones(1), np.array([True]))
-        if threshold >= 1.0:
-            raise NotCompiled(f"a probability of {threshold:g} is only reached by rounding")
-        sign = 1.0 if place == 1 else -1.0
-        return HalfSpaces(sign * coef, sign * intercept - float(logit(threshold)), np.array([True]))
+    if len(classes) == 2 and len(coef) == 1:
+        return _two_classes(estimator, coef, intercept, place, threshold)
+    if kind in PAIRWISE:
+        raise NotCompiled(f"{kind} decides between {len(classes)} classes by votes between pairs of them")
     if threshold is not None or len(coef) != len(classes):
         raise NotCompiled(f"{kind} decides between {len(classes)} classes in a way that is not linear")
     others = [c for c in range(len(classes)) if c != place]
@@ -194,10 +219,53 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
     )
 
 
+def _two_classes(
+    estimator: Any, coef: FloatArray, intercept: FloatArray, place: int, threshold: float | None
+) -> HalfSpaces:
+    kind = kind_of(estimator)
+    if threshold is None:
+        # predict gives the second class where the decision function is above 0, the first at 0 and below
+        if place == 1:
+            return HalfSpaces(coef, intercept, np.array([False]))
+        return HalfSpaces(-coef, -intercept, np.array([True]))
+    if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
+        raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
+    if getattr(estimator, "multi_class", None) == "multinomial":  # of older releases: a softmax of both signs
+        raise NotCompiled(f"{kind}(multi_class='multinomial') doubles the score of two classes")
+    if threshold <= 0.0:  # everybody reaches it
+        return _everybody(coef, True)
+    if threshold >= 1.0:
+        raise NotCompiled(f"a probability of {threshold:g} is only reached by rounding")
+    sign = 1.0 if place == 1 else -1.0
+    return HalfSpaces(sign * coef, sign * intercept - float(logit(threshold)), np.array([True]))
+
+
+def _everybody(coef: FloatArray, favourable: bool) -> HalfSpaces:
+    return HalfSpaces(np.zeros_like(coef), np.array([1.0 if favourable else -1.0]), np.array([favourable]))
+
+
+def _generalised(
+    estimator: Any, coef: FloatArray, intercept: FloatArray, favourable: Any, threshold: float | None
+) -> HalfSpaces:
+    """A generalised linear model: where its link takes the threshold to is where the score must come."""
+    kind, link = kind_of(estimator), type(estimator._base_loss.link).__name__
+    if link == "IdentityLink":
+        return _regressor(coef, intercept, favourable, threshold, kind)
+    if link != "LogLink":
+        raise NotCompiled(f"{kind} predicts through {link}, which is not followed")
+    if threshold is not None and threshold <= 0.0:
+        if threshold == 0.0 and favourable == "below":
+            raise NotCompiled(f"{kind} predicts numbers above 0, and reaches 0 only by rounding")
+        return _everybody(coef, favourable != "below")
+    return _regressor(coef, intercept, favourable, None if threshold is None else float(np.log(threshold)), kind)
+
+
 def _regressor(
     coef: FloatArray, intercept: FloatArray, favourable: Any, threshold: float | None, kind: str
 ) -> HalfSpaces:
-    if threshold is None or len(coef) != 1:
+    if len(coef) != 1:
+        raise NotCompiled(f"{kind} predicts {len(coef)} numbers for each row")
+    if threshold is None:
         raise NotCompiled(f"{kind} predicts numbers and has no threshold")
     sign = -1.0 if favourable == "below" else 1.0
     return HalfSpaces(sign * coef, sign * (intercept - threshold), np.array([True]))

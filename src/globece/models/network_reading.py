@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from globece.errors import InvalidParameterError, ModelError
+from globece.models.known import is_kind
 from globece.models.network_layers import Layers
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FloatArray
@@ -66,7 +67,7 @@ class Conditions:
 
 def supports(estimator: Any) -> bool:
     """Whether this is a kind of network that may be read."""
-    return is_module(estimator) or type(estimator).__name__ in ("MLPClassifier", "MLPRegressor")
+    return is_module(estimator) or is_kind(estimator, "sklearn", ("MLPClassifier", "MLPRegressor"))
 
 
 def read(estimator: Any) -> Reading:
@@ -156,26 +157,6 @@ def _read_mlp(estimator: Any) -> Reading:
     single = n == 1 if classes is None or len(classes) == 2 else n == len(classes)
     if estimator.out_activation_ not in expected or not single or (n > 1 and estimator.out_activation_ == "logistic"):
         raise ModelError(f"{name} gives {n} outputs through {estimator.out_activation_!r}, which is not followed")
-    bends = estimator.activation == "relu"
-
-    def run(V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            V = V @ weight + bias
-            if bends:
-                np.maximum(V, 0, out=V)
-        return V, V @ weights[-1] + biases[-1]
-
-    def ask(V: FloatArray, wanted: str) -> FloatArray:
-        score = run(V)[1]
-        if classes is None:
-            return score
-        if n > 1:
-            return np.asarray(softmax(score, axis=1))
-        chance = expit(score[:, 0])
-        if wanted == "chance":
-            return np.column_stack([1.0 - chance, chance])
-        return np.asarray(np.eye(2)[(chance > 0.5).astype(np.int64)])
-
     layers = Layers(
         tuple(w.astype(np.float64) for w in weights),
         tuple(b.astype(np.float64) for b in biases),
@@ -183,4 +164,41 @@ def _read_mlp(estimator: Any) -> Reading:
     )
     known = None if classes is None else tuple(np.asarray(classes).tolist())
     head = None if classes is None else "shares" if n > 1 else "chances"
-    return Reading(layers, run, ask, known, head, False, float(np.finfo(weights[0].dtype).eps))
+    sums = MlpSums(tuple(weights), tuple(biases), estimator.activation == "relu")
+    ask = MlpAnswer(sums, None if known is None else len(known))
+    return Reading(layers, sums, ask, known, head, False, float(np.finfo(weights[0].dtype).eps))
+
+
+@dataclass(frozen=True)
+class MlpSums:
+    """What the last hidden layer and the output layer of scikit-learn's network give, in its own arithmetic."""
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+    bends: bool
+
+    def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            V = V @ weight + bias
+            if self.bends:
+                np.maximum(V, 0, out=V)
+        return V, V @ self.weights[-1] + self.biases[-1]
+
+
+@dataclass(frozen=True)
+class MlpAnswer:
+    """What scikit-learn's network decides from its sums: a column for each class, or the values."""
+
+    sums: MlpSums
+    n_classes: int | None
+
+    def __call__(self, V: FloatArray, wanted: str) -> FloatArray:
+        score = self.sums(V)[1]
+        if self.n_classes is None:
+            return score
+        if score.shape[1] > 1:
+            return np.asarray(softmax(score, axis=1))
+        chance = expit(score[:, 0])
+        if wanted == "chance":
+            return np.column_stack([1.0 - chance, chance])
+        return np.asarray(np.eye(2)[(chance > 0.5).astype(np.int64)])

@@ -1,7 +1,8 @@
 """Torch modules, read: their layers in order, as affine maps with bends between them.
 
-A module of which only the parts are known may run them in any order. So whatever was read is compared with what the
-module itself gives for some random rows.
+A module of which only the parts are known may run them in any order, and do something else beside. So its forward is
+traced, and must be its layers in order and nothing more; and whatever was read is compared with what the module itself
+gives for some random rows.
 """
 
 from __future__ import annotations
@@ -43,22 +44,40 @@ def read_module(module: Any) -> Reading:
         raise ModelError(f"layer {_kind(torch, leaves[-1])} of {name} does not run over the classes of each row")
     last_bend = max((i for i, leaf in enumerate(body) if _kind(torch, leaf) in BENDS), default=-1)
 
-    def run(V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with torch_modules.evaluating(module):
-            x = hidden = torch_modules.tensor(module, torch_modules.enough(V))
-            for i, leaf in enumerate(body):
+    precision = float(torch.finfo(kinds.pop()).eps)
+    _check_order(torch, module, name)
+    _compare(module, layers, head, precision, name)
+    classes = tuple(range(max(n, 2)))
+    run = ModuleSums(module, tuple(body), last_bend)
+    return Reading(layers, run, ModuleAnswer(module), classes, head, head == "chances", precision)
+
+
+@dataclass(frozen=True)
+class ModuleSums:
+    """What the last bend of a module and its last layer before the head give, in its own arithmetic."""
+
+    module: Any
+    body: tuple[Any, ...]
+    last_bend: int
+
+    def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with torch_modules.evaluating(self.module):
+            x = hidden = torch_modules.tensor(self.module, torch_modules.enough(V))
+            for i, leaf in enumerate(self.body):
                 x = leaf(x)
-                if i == last_bend:
+                if i == self.last_bend:
                     hidden = x
         return torch_modules.numbers(hidden)[: len(V)], torch_modules.numbers(x)[: len(V)]
 
-    def ask(V: FloatArray, wanted: str) -> FloatArray:
-        return torch_modules.Asked(module, wanted == "chance", wanted == "value")(V)
 
-    precision = float(torch.finfo(kinds.pop()).eps)
-    _compare(module, layers, head, precision, name)
-    classes = tuple(range(max(n, 2)))
-    return Reading(layers, run, ask, classes, head, head == "chances", precision)
+@dataclass(frozen=True)
+class ModuleAnswer:
+    """What a module decides about its inputs."""
+
+    module: Any
+
+    def __call__(self, V: FloatArray, wanted: str) -> FloatArray:
+        return torch_modules.Asked(self.module, wanted == "chance", wanted == "value")(V)
 
 
 def _kind(torch: Any, leaf: Any) -> str:
@@ -79,6 +98,39 @@ def _leaves(torch: Any, module: Any, name: str) -> Iterator[Any]:
         raise ModelError(f"layer {type(module).__name__} of {name} is not one that can be followed")
     for child in children:
         yield from _leaves(torch, child, name)
+
+
+def _check_order(torch: Any, module: Any, name: str) -> None:
+    """Check that a module runs its layers in order, each once, and nothing else."""
+    for part in module.modules():
+        if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
+            raise ModelError(
+                f"{name} has a hook, or a forward of its own, on {type(part).__name__}: it may do anything"
+            )
+    listed = list(_leaves(torch, module, name))
+    if listed == [module]:
+        return
+
+    class Tracer(torch.fx.Tracer):  # type: ignore[misc]
+        def is_leaf_module(self, part: Any, qualified_name: str) -> bool:
+            return _kind(torch, part) in LEAVES
+
+    try:
+        with torch_modules.evaluating(module):
+            nodes = list(Tracer().trace(module).nodes)
+    except Exception as error:
+        raise ModelError(f"the forward of {name} cannot be traced: {error}") from error
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    steps = [node for node in nodes if node.op not in ("placeholder", "output")]
+    other = [str(node.target) for node in steps if node.op != "call_module"]
+    before = [*inputs[:1], *steps]
+    in_line = len(inputs) == 1 and all(
+        node.args == (last,) and not node.kwargs for last, node in zip(before, [*steps, nodes[-1]], strict=True)
+    )
+    ran = [module.get_submodule(node.target) for node in steps if node.op == "call_module"]
+    if other or not in_line or len(ran) != len(listed) or any(a is not b for a, b in zip(ran, listed, strict=True)):
+        more = f": its forward also uses {', '.join(other[:3])}" if other else ""
+        raise ModelError(f"the layers of {name}, run in order, do not give its own output{more}")
 
 
 @dataclass

@@ -7,7 +7,7 @@ until the network agrees by more than its sums would differ in another order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,17 @@ NEEDED = 2.0 ** np.arange(3, 14)  # what it must clear where the network does no
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
 BITS, BITS_DOUBLE = 26, 40
 HAIRS = 8  # each twice the one before
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A network asked for one thing; see :attr:`globece.models.network_reading.Reading.ask`."""
+
+    ask: Callable[[FloatArray, str], FloatArray]
+    wanted: str
+
+    def __call__(self, V: FloatArray) -> FloatArray:
+        return self.ask(V, self.wanted)
 
 
 @dataclass(frozen=True)
@@ -121,11 +132,7 @@ class ReLUNetwork:
         layers = reading.layers.before(matrix, shift).after(asks.matrix, asks.shift)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
         wanted = "value" if classes is None else "class" if threshold is None else "chance"
-
-        def ask(V: FloatArray) -> FloatArray:
-            return reading.ask(V, wanted)
-
-        own = Decision(ask, name, favourable, threshold, classes)
+        own = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
         return cls(space, tuple(inputs), reading, asks, layers, compile_net(layers, asks.closed), fill, own)
 
     @property

@@ -7,7 +7,9 @@ statistics by hashing, which is no question about one column: such models stay a
 from __future__ import annotations
 
 import json
+import math
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from globece.errors import ModelError
 from globece.models.tree_compile import Sight
 from globece.models.tree_reading import Function, Reading, labels_of, table_of
 from globece.models.tree_verdict import LARGEST
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
 
 def read_catboost(estimator: Any) -> Reading:
@@ -28,7 +30,10 @@ def read_catboost(estimator: Any) -> Reading:
         model = json.loads(path.read_text(encoding="utf-8"))
     other = sorted(set(model["features_info"]) - {"float_features"})
     if other:
-        raise ModelError(f"CatBoost models with {', '.join(other)} are not read")
+        raise ModelError(
+            f"CatBoost turns its own {' and '.join(other)} into statistics by hashing, "
+            "which are no questions about one column"
+        )
     if "oblivious_trees" not in model:
         raise ModelError("CatBoost's trees are read where grow_policy is SymmetricTree")
     scale, start = model["scale_and_bias"]
@@ -41,6 +46,11 @@ def read_catboost(estimator: Any) -> Reading:
         rows.append(row)
         leaves.append(np.array(tree["leaf_values"], dtype=np.float64).reshape(len(order), -1)[order])
     labels = labels_of(estimator)
+    loss = str(model["model_info"].get("params", {}).get("loss_function", {}).get("type"))
+    if labels is not None and loss not in CLASSIFYING:
+        raise ModelError(f"CatBoost's classes by the loss {loss} are not read; only {list(CLASSIFYING)} are")
+    if labels is None and len(start) > 1:
+        raise ModelError(f"CatBoost's {loss} predicts {len(start)} numbers for each row; one is read")
     return Reading(
         table_of(rows, leaves, Sight(single=True)),
         np.full(len(rows), -1 if len(start) > 1 else 0),
@@ -48,9 +58,31 @@ def read_catboost(estimator: Any) -> Reading:
         False,
         labels,
         _value(estimator) if labels is None else _sigmoid,
-        lambda sums: sums > 0.0,
+        _Above(0.0 if labels is None or len(start) > 1 else _logit(estimator.get_probability_threshold())),
         LARGEST,
+        shares=loss == "MultiClass",
     )
+
+
+CLASSIFYING = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+
+
+@dataclass(frozen=True)
+class _Above:
+    """Whether a sum is above a limit."""
+
+    limit: float
+
+    def __call__(self, sums: FloatArray) -> BoolArray:
+        return np.asarray(sums > self.limit)
+
+
+def _logit(chance: float | None) -> float:
+    if chance is None or chance == 0.5:
+        return 0.0
+    if not 0.0 < chance < 1.0:
+        raise ModelError(f"CatBoost's probability threshold of {chance:g} is only reached by rounding")
+    return -math.log(1.0 / chance - 1.0)
 
 
 def _sigmoid(sums: FloatArray) -> FloatArray:
@@ -58,7 +90,8 @@ def _sigmoid(sums: FloatArray) -> FloatArray:
 
 
 def _value(estimator: Any) -> Function:
-    kind = estimator._get_default_prediction_type()
+    named = getattr(estimator, "_get_default_prediction_type", None)  # a ranker has none: it gives the sum
+    kind = "RawFormulaVal" if named is None else named()
     if kind == "Exponent":
         return lambda sums: np.asarray(np.exp(sums))
     if kind != "RawFormulaVal":

@@ -1,6 +1,6 @@
 """Which tree ensembles can be read, and by what.
 
-An estimator is known by the names of its class and module, so that no library is imported for it.
+An estimator is known by its class, which must be the library's own; no library is imported for it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from globece.errors import ModelError
+from globece.models.known import kind_of, library_class
 from globece.models.tree_boosters import decoded, read_lightgbm, read_xgboost, xgboost_document
 from globece.models.tree_catboost import read_catboost
 from globece.models.tree_reading import Reading, present, whole
@@ -64,12 +65,11 @@ def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, t
 
 
 def reader_of(estimator: Any) -> Callable[[Any], Reading] | None:
-    """What reads this kind of estimator, or a kind derived from it."""
-    for base in type(estimator).__mro__:
-        reader = READERS.get((base.__module__.split(".")[0], base.__name__))
-        if reader is not None:
-            return reader
-    return None
+    """What reads this kind of estimator, or a kind that inherits all of its work."""
+    known = library_class(estimator)
+    if known is None or not kind_of(estimator):
+        return None
+    return READERS.get((known.__module__.split(".")[0], known.__name__))
 
 
 READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
@@ -78,7 +78,8 @@ READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
         for name in ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "Booster")
     },
     **{("lightgbm", name): read_lightgbm for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker", "Booster")},
-    **{("catboost", f"CatBoost{task}"): read_catboost for task in ("Classifier", "Regressor")},
+    **{("globece", f"LightGBM{task}"): read_lightgbm for task in ("Classifier", "Regressor")},  # out of files
+    **{("catboost", f"CatBoost{task}"): read_catboost for task in ("Classifier", "Regressor", "Ranker")},
     **{
         ("sklearn", f"{kind}{task}"): reader
         for kind, reader in (

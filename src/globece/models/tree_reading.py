@@ -41,6 +41,9 @@ class Reading:
         Of several outputs: how one is chosen; see :mod:`globece.models.tree_kernel`.
     divisor
         What the sums are divided by, where leaves hold probabilities.
+    shares
+        Of several outputs: whether probabilities are a softmax of all, although a leaf holds every output; where it
+        does, each is otherwise ``value`` of its own sum.
     """
 
     table: TreeTable
@@ -52,6 +55,7 @@ class Reading:
     second: Callable[[FloatArray], NDArray[np.bool_]] = lambda sums: sums > 0.0
     rule: int = LARGEST
     divisor: float = 1.0
+    shares: bool = False
 
 
 def table_of(

@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import ModelError
+from globece.models.known import is_kind
 from globece.models.tree_compile import Category, Sight
 from globece.models.tree_reading import Function, Reading, labels_of, present, table_of, whole
 from globece.models.tree_verdict import LARGEST
 from globece.space import FloatArray, IntArray
+
+DUMMIES = ("DummyClassifier", "DummyRegressor")
+CONSTANT = ("mean", "median", "quantile", "constant", "prior", "most_frequent")  # others draw at random
 
 
 def _sklearn_tree(tree: Any) -> dict[str, Any]:
@@ -47,8 +51,9 @@ def read_forest(estimator: Any) -> Reading:
 
 def read_gradient_boosting(estimator: Any) -> Reading:
     """Gradient boosting: scaled leaves on top of what its first estimator says of everybody."""
-    if not (isinstance(estimator.init_, str) or type(estimator.init_).__name__.startswith("Dummy")):
-        raise ModelError(f"gradient boosting on top of {type(estimator.init_).__name__} is not read")
+    first = estimator.init_
+    if not (isinstance(first, str) or (is_kind(first, "sklearn", DUMMIES) and first.strategy in CONSTANT)):
+        raise ModelError(f"gradient boosting on top of {type(first).__name__} is not read")
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     grown = [e.tree_ for stage in estimator.estimators_ for e in stage]
     outputs = [estimator.learning_rate * t.value[t.children_left < 0, 0, :] for t in grown]

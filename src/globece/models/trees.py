@@ -283,7 +283,7 @@ def _acceptance(
         if reading.single:
             return lambda sums: np.asarray((np.float32(1.0) - value(sums).astype(np.float32)).astype(float) >= least)
         return lambda sums: np.asarray(1.0 - value(sums) >= least)
-    if threshold is not None and (reading.output < 0).all():
+    if threshold is not None and (reading.output < 0).all() and not reading.shares:
         least = threshold
         return lambda sums: np.asarray(value(sums) >= least)
     return None
