@@ -47,7 +47,7 @@ from globece.models.network_rows import (
     SWITCHES,
     TAKEN,
 )
-from globece.models.network_units import bound_spread, find_gains, forward, room_left, size_of_terms
+from globece.models.network_units import bound_spread, find_gains, forward, room_left
 from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
@@ -78,13 +78,13 @@ class Search:
     need
         What all outputs must exceed: 0 for the network's own decision.
     noise
-        The answer is moved on to where the outputs exceed this share of what they are summed from, if that is near.
+        The answer is moved on to where the outputs exceed this, ``(rows,)``, if that is near; nothing by default.
     """
 
     limit: FloatArray
     start: FloatArray
     need: FloatArray
-    noise: float = 0.0
+    noise: FloatArray | None = None
 
 
 def first_flips(
@@ -99,12 +99,13 @@ def first_flips(
     scalar = np.full((len(directions), len(Z)), np.inf)
     jumped = np.zeros(scalar.shape, dtype=bool)
     Z, fill = np.ascontiguousarray(Z), np.ascontiguousarray(fill)
-    wanted = [np.ascontiguousarray(w) for w in (search.limit, search.start, search.need)]
+    noise = np.zeros(len(Z)) if search.noise is None else search.noise
+    wanted = [np.ascontiguousarray(w) for w in (search.limit, search.start, search.need, noise)]
 
     kernel: Any = _rows
 
     def work(a: int, b: int) -> None:
-        kernel(a, b, *net, *plan, Z, fill, codes, *wanted, search.noise, scalar, jumped)
+        kernel(a, b, *net, *plan, Z, fill, codes, *wanted, scalar, jumped)
 
     if scalar.size:
         over_rows(len(Z), work, few=max(1, FEW // len(directions)))
@@ -313,7 +314,6 @@ def _rows(  # type: ignore[no-untyped-def]
         at_rest_first(entry, row, fill, bias, rest)
         origin[:wide] = rest
         at_rest = forward(weights, layout, exit_, bias, leak, closed, origin, origin32, index, value, 0.0)
-        size = size_of_terms(layout, exit_, bias, leak, origin)
         for i in range(len(slopes)):
             if not start[i, r] < limit[i, r]:
                 continue
@@ -338,5 +338,5 @@ def _rows(  # type: ignore[no-untyped-def]
             scalar[i, r], jumped[i, r] = _one_ray(
                 entry, weights, coarse, layout, exit_, bias, leak, leak32, closed, first, moves, ids, bounds, gaps,
                 later, kept, index, value, rates, gains, near, near32, far, far32, limit[i, r], start[i, r],
-                need[i, r], noise * size,
+                need[i, r], noise[r],
             )  # fmt: skip

@@ -15,6 +15,7 @@ from scipy.special import expit, logit, softmax
 
 from globece.errors import InvalidParameterError, ModelError
 from globece.models.known import is_kind
+from globece.models.network_clearance import Powers
 from globece.models.network_layers import Layers
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FloatArray
@@ -31,8 +32,8 @@ class Reading:
     ----------
     layers
         From the network's inputs to its scores, before any probabilities are made of them.
-    run
-        The same in the network's own arithmetic: what its last bend gives, and its scores.
+    powers
+        How rounding grows on the way there.
     ask
         What the network's own decision is taken from, given its inputs and what is wanted: ``"class"`` and
         ``"chance"`` give a column for each class, ``"value"`` one of values.
@@ -48,7 +49,7 @@ class Reading:
     """
 
     layers: Layers
-    run: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    powers: Powers
     ask: Callable[[FloatArray, str], FloatArray]
     classes: tuple[Any, ...] | None
     head: str | None
@@ -166,23 +167,24 @@ def _read_mlp(estimator: Any) -> Reading:
     head = None if classes is None else "shares" if n > 1 else "chances"
     sums = MlpSums(tuple(weights), tuple(biases), estimator.activation == "relu")
     ask = MlpAnswer(sums, None if known is None else len(known))
-    return Reading(layers, sums, ask, known, head, False, float(np.finfo(weights[0].dtype).eps))
+    powers = Powers.of(layers.weights, layers.biases)
+    return Reading(layers, powers, ask, known, head, False, float(np.finfo(weights[0].dtype).eps))
 
 
 @dataclass(frozen=True)
 class MlpSums:
-    """What the last hidden layer and the output layer of scikit-learn's network give, in its own arithmetic."""
+    """What the output layer of scikit-learn's network gives, in its own arithmetic."""
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     bends: bool
 
-    def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def __call__(self, V: FloatArray) -> FloatArray:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             V = V @ weight + bias
             if self.bends:
                 np.maximum(V, 0, out=V)
-        return V, V @ self.weights[-1] + self.biases[-1]
+        return np.asarray(V @ self.weights[-1] + self.biases[-1])
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class MlpAnswer:
     n_classes: int | None
 
     def __call__(self, V: FloatArray, wanted: str) -> FloatArray:
-        score = self.sums(V)[1]
+        score = self.sums(V)
         if self.n_classes is None:
             return score
         if score.shape[1] > 1:

@@ -16,6 +16,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from globece.errors import ModelError, require
 from globece.models import torch_modules
+from globece.models.network_clearance import Powers, merged_power, power
 from globece.models.network_layers import Layers
 from globece.models.network_reading import Reading
 from globece.space import FloatArray
@@ -38,36 +39,15 @@ def read_module(module: Any) -> Reading:
         raise ModelError(
             f"{name} computes in {sorted(map(str, kinds))}; only float32 or float64 throughout is followed"
         )
-    layers = _stack(torch, body, name)
+    layers, powers = _stack(torch, body, name)
     n = layers.weights[-1].shape[1]
     if head in ("shares", "log shares") and (n == 1 or leaves[-1].dim not in (1, -1, None)):
         raise ModelError(f"layer {_kind(torch, leaves[-1])} of {name} does not run over the classes of each row")
-    last_bend = max((i for i, leaf in enumerate(body) if _kind(torch, leaf) in BENDS), default=-1)
-
     precision = float(torch.finfo(kinds.pop()).eps)
     _check_order(torch, module, name)
     _compare(module, layers, head, precision, name)
     classes = tuple(range(max(n, 2)))
-    run = ModuleSums(module, tuple(body), last_bend)
-    return Reading(layers, run, ModuleAnswer(module), classes, head, head == "chances", precision)
-
-
-@dataclass(frozen=True)
-class ModuleSums:
-    """What the last bend of a module and its last layer before the head give, in its own arithmetic."""
-
-    module: Any
-    body: tuple[Any, ...]
-    last_bend: int
-
-    def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with torch_modules.evaluating(self.module):
-            x = hidden = torch_modules.tensor(self.module, torch_modules.enough(V))
-            for i, leaf in enumerate(self.body):
-                x = leaf(x)
-                if i == self.last_bend:
-                    hidden = x
-        return torch_modules.numbers(hidden)[: len(V)], torch_modules.numbers(x)[: len(V)]
+    return Reading(layers, powers, ModuleAnswer(module), classes, head, head == "chances", precision)
 
 
 @dataclass(frozen=True)
@@ -141,13 +121,16 @@ class _Stack:
     weights: list[FloatArray] = field(default_factory=list)
     biases: list[FloatArray] = field(default_factory=list)
     leaks: list[FloatArray] = field(default_factory=list)
+    powers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     def affine(self, weight: FloatArray, bias: FloatArray) -> None:
         if len(self.weights) > len(self.leaks):  # no bend in between: one map
             self.weights[-1], self.biases[-1] = self.weights[-1] @ weight, self.biases[-1] @ weight + bias
+            self.powers[-1] = merged_power(self.powers[-1], weight, bias)
         else:
             self.weights.append(weight)
             self.biases.append(bias)
+            self.powers.append(power(weight, bias))
 
     def bend(self, slope: FloatArray) -> None:
         if len(self.weights) == len(self.leaks):
@@ -159,7 +142,7 @@ class _Stack:
         self.affine(np.eye(n), np.zeros(n))
 
 
-def _stack(torch: Any, body: list[Any], name: str) -> Layers:
+def _stack(torch: Any, body: list[Any], name: str) -> tuple[Layers, Powers]:
     widths = [getattr(leaf, "in_features", getattr(leaf, "num_features", None)) for leaf in body]
     width = next((w for w in widths if w is not None), None)
     if width is None:
@@ -181,7 +164,8 @@ def _stack(torch: Any, body: list[Any], name: str) -> Layers:
             raise ModelError(f"layer {kind} of {name} does not fit the one before it: {error}") from error
     if len(stack.weights) == len(stack.leaks):
         stack.nothing()
-    return Layers(tuple(stack.weights), tuple(stack.biases), tuple(stack.leaks))
+    powers = Powers(tuple(w for w, _ in stack.powers), tuple(b for _, b in stack.powers))
+    return Layers(tuple(stack.weights), tuple(stack.biases), tuple(stack.leaks)), powers
 
 
 def _array(values: Any) -> FloatArray:

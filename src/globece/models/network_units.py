@@ -223,18 +223,3 @@ def find_gains(entry, weights, layout, exit_, leak, first, moves, ids, a, near, 
             for o in range(entry.shape[1]):
                 total += back[o] * row[o]
             gains[m, i] = total if moves[STAIR_STEP, i] > 0.0 else -total
-
-
-@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def size_of_terms(layout, exit_, bias, leak, units):  # type: ignore[no-untyped-def]
-    """What the largest output is summed from, without signs: rounding is a share of this."""
-    layers = layout.shape[1] - 1
-    here, there = layout[AT, layers - 1], layout[AT, layers]
-    before, slope, largest = units[here:there], leak[here:there], 0.0
-    for m in range(len(exit_)):
-        row, total = exit_[m], abs(bias[there + m])
-        for j in range(there - here):
-            p = before[j]
-            total += abs((p if p > 0.0 else slope[j] * p) * row[j])
-        largest = max(largest, total)
-    return largest

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from globece import rays
 from globece.errors import ModelError
+from globece.models.clearance import unit_of
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate
+from globece.models.network_clearance import Clearance
 from globece.models.network_glance import glance
 from globece.models.network_layers import Layers, Net, compile_net
 from globece.models.network_rays import Search, first_flips
@@ -24,13 +27,12 @@ from globece.models.network_reading import Conditions, Reading, conditions, read
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
-# All in units of the network's own precision, times what its scores are summed from.
-CLEAR = 8.0  # a score beyond this, and twice its own error, is favourable in whatever order it is summed
-ASKED = 8.0  # what the kernel is asked to clear
-NEEDED = 2.0 ** np.arange(3, 14)  # what it must clear where the network does not agree, until it does
+# The kernel is asked for this much more than what rounding can do at the row itself: it may grow along the ray.
+ASKED = 1.5
+# What the kernel must clear where that was too little, in what rounding can do right there, until it is enough.
+NEEDED = 2.0 ** np.arange(0.0, 16.0)
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
 BITS, BITS_DOUBLE = 26, 40
-HAIRS = 8  # each twice the one before
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,15 @@ class ReLUNetwork:
         The network's inputs, as functions of the encoded matrix.
     reading, asks
         The network as it was read, and what the favourable outcome asks of its scores.
-    layers, net
-        From the encoded matrix to what is asked, in double precision; the same laid out for the kernel.
+    layers
+        From the encoded matrix to what is asked, in double precision.
+    centre
+        What is taken off each encoded column before the kernel sees it: where a scaler has its zero, so that a column
+        that is large against its spread loses nothing.
+    net
+        From the encoded matrix less the centre to what is asked, laid out for the kernel.
+    clearance
+        From the network's inputs to what is asked, and what rounding can do to that.
     fill
         What stands for a missing number, by encoded column.
     own
@@ -86,7 +95,9 @@ class ReLUNetwork:
     reading: Reading
     asks: Conditions
     layers: Layers
+    centre: FloatArray
     net: Net
+    clearance: Clearance
     fill: FloatArray
     own: Decision
     glancing: bool = False
@@ -129,11 +140,19 @@ class ReLUNetwork:
             raise ModelError(f"{name} takes {expected} inputs and its steps give {len(inputs)}")
         asks = conditions(reading, favourable, threshold, name)
         matrix, shift, fill = _affine(space, inputs)
-        layers = reading.layers.before(matrix, shift).after(asks.matrix, asks.shift)
+        centre = _centre(space, inputs)
+        scores = reading.layers.after(asks.matrix, asks.shift)
+        # at the centre itself, by the steps' own arithmetic: there nothing is lost
+        there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
+        centred = scores.before(matrix, np.array(there))
+        chance = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
+        unit = max(0.5 * reading.precision, unit_of(space))
+        clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, chance)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
         wanted = "value" if classes is None else "class" if threshold is None else "chance"
         own = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
-        return cls(space, tuple(inputs), reading, asks, layers, compile_net(layers, asks.closed), fill, own)
+        layers, net = scores.before(matrix, shift), compile_net(centred, asks.closed)
+        return cls(space, tuple(inputs), reading, asks, layers, centre, net, clearance, fill, own)
 
     @property
     def name(self) -> str:
@@ -153,7 +172,8 @@ class ReLUNetwork:
         out = np.empty(len(Z))
         for start in range(0, len(Z), BATCH):
             part = Z[start : start + BATCH]
-            out[start : start + len(part)] = self.layers(np.where(np.isnan(part), self.fill, part)).min(axis=1)
+            lead, error = self.clearance(self._seen(part))
+            out[start : start + len(part)] = lead + error
         return out
 
     def first_flip(
@@ -163,13 +183,15 @@ class ReLUNetwork:
         lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
         if self.glancing and start is None:
             ends = np.where(lost, 0.0, limit)
-            return glance(self.net, self.space, Z, self.fill, directions, ends)
+            return glance(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, ends)
         begin = np.where(lost, limit, 0.0 if start is None else start)
-        search = Search(limit, begin, np.zeros(limit.shape), ASKED * self.reading.precision)
-        found = self._settled(Z, directions, self._ask_kernel(Z, directions, search), limit)
+        _, error = self.clearance(self._seen(Z))
+        search = Search(limit, begin, np.zeros(limit.shape), ASKED * np.nan_to_num(error))
+        found = self._move_clear(Z, directions, self._ask_kernel(Z, directions, search), limit)
         if start is not None:  # the kernel looks past the start; the start itself counts
             i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
-            _, stays = self._confirm(Z, directions, i, j, start[i, j])
+            lead, _ = self._leads(Z, directions, i, j, start[i, j])
+            stays = lead > 0.0
             found[i[stays], j[stays]] = start[i[stays], j[stays]]
         return found
 
@@ -177,35 +199,37 @@ class ReLUNetwork:
         """The same with a glance along each ray: for a search, which follows exactly what it settles on."""
         return replace(self, glancing=True)
 
-    def _settled(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
-        """The kernel's answers, moved on until the network itself agrees."""
+    def _move_clear(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+        """The kernel's answers, moved on to where rounding cannot undo them; NaN where there is no such place near."""
         i, j = np.nonzero(np.isfinite(k))
-        size, agrees = self._confirm(Z, directions, i, j, k[i, j])
-        i, j, size = i[~agrees], j[~agrees], size[~agrees]
-        for hair in 2.0 ** (np.arange(HAIRS) + 4 - self._bits):
-            if not i.size:
-                return k
-            further = np.minimum(k[i, j] * (1.0 + hair), limit[i, j])
-            _, agrees = self._confirm(Z, directions, i, j, further)
-            k[i[agrees], j[agrees]] = further[agrees]
-            i, j, size = i[~agrees], j[~agrees], size[~agrees]
         for needed in NEEDED:
+            lead, error = self._leads(Z, directions, i, j, k[i, j])
+            unclear = ~(lead > 0.0)
+            i, j, lead, error = i[unclear], j[unclear], lead[unclear], error[unclear]
             if not i.size:
                 return k
-            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], needed * self.reading.precision * size)
+            # the positions themselves are rounded, too, and lie off the kernel's ray by what is missing
+            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], needed * (error + np.maximum(-lead, 0.0)))
             left = np.isfinite(k[i, j])
-            i, j, size = i[left], j[left], size[left]
-            _, agrees = self._confirm(Z, directions, i, j, k[i, j])
-            i, j, size = i[~agrees], j[~agrees], size[~agrees]
-        k[i, j] = np.inf
+            i, j = i[left], j[left]
+        k[i, j] = np.nan
         return k
+
+    @cached_property
+    def _centred(self) -> FeatureSpace:
+        """The space of the encoded matrix less the centre."""
+        features = tuple(
+            f if f.is_block else replace(f, low=f.low - self.centre[f.start], high=f.high - self.centre[f.start])
+            for f in self.space.features
+        )
+        return replace(self.space, features=features)
 
     @property
     def _bits(self) -> int:
         return BITS if self.reading.precision > 1e-10 else BITS_DOUBLE
 
     def _ask_kernel(self, Z: FloatArray, directions: FloatArray, search: Search) -> FloatArray:
-        k, jumped = first_flips(self.net, self.space, Z, self.fill, directions, search)
+        k, jumped = first_flips(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, search)
         glided = np.isfinite(k) & ~jumped
         k[glided] = np.minimum(_rounded_up(k[glided], self._bits), search.limit[glided])
         return k
@@ -226,27 +250,16 @@ class ReLUNetwork:
         from_[i, j], needs[i, j] = start, need
         return self._ask_kernel(Z[rows], directions[some], Search(end, from_, needs))[i, j]
 
-    def _confirm(
+    def _leads(
         self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
-        """What the scores of these rays are summed from, and whether the network is clear that they are favourable."""
-        size, agrees = np.empty(len(i)), np.empty(len(i), dtype=bool)
-        last, bias = np.abs(self.layers.weights[-1]), np.abs(self.layers.biases[-1])
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much these rays exceed what rounding can do, at the very values that the network gets; and that."""
+        lead, error = np.empty(len(i)), np.empty(len(i))
         for start in range(0, len(i), BATCH):
             part = slice(start, start + BATCH)
             P = self._positions(Z, directions, i[part], j[part], k[part])
-            V = self._seen(P)
-            hidden, scores = self.reading.run(V)
-            if not self.layers.leaks:  # nothing is hidden: what the one map sums
-                hidden = V
-                last = np.abs(self.reading.layers.weights[-1] @ self.asks.matrix)
-            size[part] = (np.abs(hidden) @ last + bias).max(axis=1)
-            lead = (scores @ self.asks.matrix + self.asks.shift).min(axis=1)
-            agrees[part] = lead > CLEAR * self.reading.precision * size[part] + 2.0 * np.abs(lead - self.margin(P))
-            if self.reading.head is not None or self.own.threshold is not None:
-                # what is made of the scores is rounded once more
-                agrees[part] &= self.own(V, len(V))
-        return size, agrees
+            lead[part], error[part] = self.clearance(self._seen(P))
+        return lead, error
 
     def _positions(self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray) -> FloatArray:
         """Where these rays are at k; ``i`` must ascend."""
@@ -258,7 +271,8 @@ class ReLUNetwork:
         return out
 
     def _seen(self, Z: FloatArray) -> FloatArray:
-        """What the network sees of these rows."""
+        """What the network sees of these rows, once they have their columns' own types."""
+        Z = self.space.settle(Z)
         columns = [_copied(source) for source in self.inputs]
         if None in columns:
             return evaluate(self.inputs, Z)
@@ -278,6 +292,18 @@ def _copied(source: Input) -> int | None:
 def _rounded_up(k: FloatArray, bits: int) -> FloatArray:
     share, power = np.frexp(k)
     return np.asarray(np.ldexp(np.ceil(np.ldexp(share, bits)), power - bits))
+
+
+def _centre(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
+    """Where the steps before a network have their zero, by encoded column; whole where the column is."""
+    centre = np.zeros(space.width)
+    for source in inputs:
+        if isinstance(source, Number) and source.scale and source.shift:
+            centre[source.column] = -source.shift / source.scale
+    for f in space.scalars:
+        if f.whole:
+            centre[f.start] = np.rint(centre[f.start])
+    return np.where(np.isfinite(centre), centre, 0.0)
 
 
 def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, FloatArray, FloatArray]:

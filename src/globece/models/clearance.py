@@ -1,0 +1,23 @@
+"""How precisely a model computes: what its answers can be trusted to, whatever the batch and the processor."""
+
+from __future__ import annotations
+
+from globece.space import FeatureSpace
+
+DOUBLE = 2.0**-53  # rounding unit of double precision
+MADE_OF_SCORES = 4.0  # roundings between a score and the probability made of it
+
+
+def unit_of(space: FeatureSpace) -> float:
+    """Rounding unit of a model that computes in the widest type of its columns that is not wider than needed.
+
+    Columns of single precision keep scikit-learn and NumPy in single precision.
+    """
+    return max(DOUBLE, float(space.rounding.max(initial=0.0)))
+
+
+def rounding_of_chances(chance: float | None, unit: float) -> float:
+    """What making a probability of a score and comparing it with this one may cost, in log-odds."""
+    if chance is None or not 0.0 < chance < 1.0:
+        return 0.0
+    return MADE_OF_SCORES * unit / (chance * (1.0 - chance))
