@@ -40,6 +40,7 @@ class Fares(NamedTuple):
     down_at: FloatArray
     lowest: FloatArray  # (columns,) how far one may fall; inf where one may not
     highest: FloatArray  # (columns,) how far one may rise; -inf where one may not
+    rate: FloatArray  # (columns,) cost per unit where that is the same throughout; 0 elsewhere
     price: FloatArray  # (blocks,)
     permitted: NDArray[np.uint64]  # (blocks,) bits of the categories one may move to
 
@@ -139,20 +140,25 @@ def fares_of(boxes: Boxes, cost: CostModel, Z: FloatArray) -> Fares:
     space = cost.space
     up, down = np.full(len(boxes.low), np.inf), np.full(len(boxes.low), -np.inf)
     up_at, down_at = np.zeros(len(up)), np.zeros(len(up))
-    lowest, highest = np.full(space.width, np.inf), np.full(space.width, -np.inf)
+    lowest, highest, rate = np.full(space.width, np.inf), np.full(space.width, -np.inf), np.zeros(space.width)
     for f in space.scalars:
         mine = boxes.dimension == f.start
         if not f.can_move:
             continue
         up[mine], down[mine] = landing(f, boxes.low[mine], boxes.high[mine], Z[:, f.start])
+        if (unit := 2.0 * float(space.rounding[f.start])) > 0.0:  # a column of fewer digits may round into the box
+            with np.errstate(invalid="ignore", over="ignore"):
+                up[mine] = np.where(np.isfinite(up[mine]), up[mine] - unit * np.abs(up[mine]), up[mine])
+                down[mine] = np.where(np.isfinite(down[mine]), down[mine] + unit * np.abs(down[mine]), down[mine])
         scale, weight = cost.scales[f.name], cost.weight(f)
         with np.errstate(over="ignore"):  # an open side is endlessly far
             up_at[mine], down_at[mine] = weight * scale(up[mine]), weight * scale(down[mine])
+        rate[f.start] = weight * scale.slopes[0] if scale.is_linear else 0.0
         lowest[f.start] = f.low if f.sense <= 0 else np.inf
         highest[f.start] = f.high if f.sense >= 0 else -np.inf
     price = np.array([cost.weight(f) if f.can_move else np.inf for f in space.blocks])
     bits = [_bits(np.array(f.permitted[:MOST_CATEGORIES])) for f in space.blocks]
-    return Fares(up, up_at, down, down_at, lowest, highest, price, np.array(bits, dtype=np.uint64))
+    return Fares(up, up_at, down, down_at, lowest, highest, rate, price, np.array(bits, dtype=np.uint64))
 
 
 def landing(f: Feature, low: FloatArray, high: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -196,21 +202,14 @@ def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, cod
         elif x[d] <= boxes.low[s]:
             if fares.up[s] > fares.highest[d]:
                 return np.inf
-            part = max(fares.up_at[s] - at[d], 0.0)
+            # a difference of values is more precise than one of places on the scale
+            part = (fares.up[s] - x[d]) * fares.rate[d] if fares.rate[d] else fares.up_at[s] - at[d]
         elif x[d] > boxes.high[s]:
             if fares.down[s] < fares.lowest[d]:
                 return np.inf
-            part = max(at[d] - fares.down_at[s], 0.0)
+            part = (x[d] - fares.down[s]) * fares.rate[d] if fares.rate[d] else at[d] - fares.down_at[s]
         if boxes.low[s] >= boxes.high[s] and d < width:
             return np.inf  # nobody gets there
+        part = max(part, 0.0)
         total += part * part if l2 else part
     return total
-
-
-@njit(cache=True)
-def entries(boxes: Boxes, fares: Fares, x: FloatArray, at: FloatArray, codes: IntArray, l2: bool) -> FloatArray:
-    """The same for all leaves."""
-    out = np.empty(len(boxes.leaf))
-    for i in range(len(out)):
-        out[i] = entry(boxes, fares, i, x, at, codes, l2)
-    return out

@@ -10,32 +10,55 @@ scales are relaxed: the bound stays valid and is no longer exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
+from globece.bounds.attained import attains
 from globece.costs import Scale
 from globece.directions.protocol import Problem
 from globece.models.linear import LinearModel, StepTable
-from globece.space import Feature, FloatArray
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 MOST_CASES = 1024  # choices of how many blocks of each price; beyond that blocks are taken in fractions
 STEEPEST = 1e100  # gain per unit of cost right at a step
 SHAVED = 1e-12  # relative: what rounding of costs can make
+PAST = (1.0, 4.0, 64.0, 1024.0)  # roundings past the boundary at which a point is tried
 
 
-def linear_bound(model: LinearModel, problem: Problem) -> tuple[FloatArray, bool]:
-    """Bound the cost of each input; whether the bounds are the minima themselves."""
+def linear_bound(model: LinearModel, problem: Problem) -> tuple[FloatArray, BoolArray]:
+    """Bound the cost of each input; whether each bound is attained, or proves that there is no recourse at all."""
+    Z, l2 = problem.inputs, problem.cost.norm == "l2"
+    cost = np.zeros(len(Z))
+    margins, slack = model.margins(Z), _slack(model, problem)
+    # as much nearer the boundary as rounding could make a model believe, here and where the row goes
+    need = -(margins + slack) / (1.0 + 32.0 * np.finfo(np.float64).eps)
+    halves = [_Offers.of(model, j, problem) for j in range(len(model.weights))]
+    for j, half in enumerate(halves):
+        cost = np.maximum(cost, half.price(np.maximum(need[:, j], 0.0), l2)[0])
+    cost = np.asarray(cost * (1.0 - SHAVED))
+    attained = np.isinf(cost)
+    if len(halves) == 1 and halves[0].exact:
+        for past in PAST:  # right at the boundary, then as far past it as rounding might ask for
+            left = np.flatnonzero(~attained)
+            if not left.size:
+                break
+            wanted = np.maximum(-margins[left, 0] + past * slack[left, 0], 0.0)
+            points = halves[0].some(left).points(wanted, l2, problem.space, Z[left])
+            attained[left] = attains(problem, Z[left], points, cost[left])
+    return cost, attained
+
+
+def _slack(model: LinearModel, problem: Problem) -> FloatArray:
+    """How far the margin of a row may seem off: sums that round in another order, values that a column rounds."""
     Z = problem.inputs
-    cost, exact = np.zeros(len(Z)), len(model.weights) == 1
-    # as much nearer the boundary as rounding could make a model believe
-    need = -(model.margins(Z) + model._rounding(Z))
-    for j in range(len(model.weights)):
-        half = _Offers.of(model, j, problem)
-        cost = np.maximum(cost, half.price(np.maximum(need[:, j], 0.0), problem.cost.norm == "l2"))
-        exact = exact and half.exact
-    return np.asarray(cost * (1.0 - SHAVED)), exact
+    size = np.abs(np.nan_to_num(Z)) @ np.abs(model.weights).T + np.abs(model.intercepts)
+    for t in model.tables:
+        size = size + np.abs(t.values(Z)).T
+    own = np.asarray(model._rounding(Z))
+    narrow = (2.0 * problem.space.rounding * np.abs(np.nan_to_num(Z))) @ np.abs(model.weights).T
+    return np.asarray(np.maximum(own, 16.0 * np.finfo(np.float64).eps * size) + narrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +73,28 @@ class _Offers:
     lumps: FloatArray  # (n, blocks)
     prices: FloatArray  # (blocks,)
     exact: bool
+    weights: FloatArray  # (columns,) of each one's margin
+    columns: IntArray  # (columns,) in the encoded matrix
+    targets: IntArray  # (blocks,) encoded column of the best category that may be moved to
+
+    def some(self, rows: IntArray) -> _Offers:
+        """The same for some of the rows."""
+        return replace(self, rate=self.rate[rows], most=self.most[rows], lumps=self.lumps[rows])
 
     @classmethod
     def of(cls, model: LinearModel, j: int, problem: Problem) -> _Offers:
         Z, cost, w = problem.inputs, problem.cost, model.weights[j]
         rates, mosts, lumps, prices = [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], []
+        columns: list[int] = []
+        targets: list[int] = []
         exact = True
         for f in problem.space.movable:
             if f.is_block:
                 part = w[f.columns]
                 here = part[problem.space.codes(Z, f)]
-                best = part[np.array(f.permitted)].max()
-                lumps.append(np.maximum(best - here, 0.0)[:, None])
+                best = int(np.where(f.permitted, part, -np.inf).argmax())
+                targets.append(f.start + best)
+                lumps.append(np.maximum(part[best] - here, 0.0)[:, None])
                 prices.append(cost.weight(f))
                 continue
             tables = [t for t in model.tables if t.column == f.start]
@@ -77,30 +110,64 @@ class _Offers:
             exact = exact and not (tables or f.whole or not scale.is_linear)
             rates.append(rate[:, None])
             mosts.append(most[:, None])
-        return cls(np.hstack(rates), np.hstack(mosts), np.hstack(lumps), np.array(prices), exact)._few_cases()
+            columns.append(f.start)
+        places = np.array(columns, dtype=np.int64)
+        offers = (np.hstack(rates), np.hstack(mosts), np.hstack(lumps), np.array(prices), exact)
+        return cls(*offers, w[places], places, np.array(targets, dtype=np.int64))._few_cases()
 
     def _few_cases(self) -> _Offers:
         """The same, or with blocks in fractions if there are too many ways to choose among them."""
         _, counts = np.unique(self.prices, return_counts=True)
         if np.prod(counts + 1.0) <= MOST_CASES:
             return self
-        return _Offers(
-            np.hstack([self.rate, self.lumps / self.prices]),
-            np.hstack([self.most, self.lumps]),
-            np.zeros((len(self.lumps), 0)),
-            np.zeros(0),
-            False,
+        return replace(
+            self,
+            rate=np.hstack([self.rate, self.lumps / self.prices]),
+            most=np.hstack([self.most, self.lumps]),
+            lumps=np.zeros((len(self.lumps), 0)),
+            prices=np.zeros(0),
+            exact=False,
         )
 
-    def price(self, need: FloatArray, l2: bool) -> FloatArray:
-        """Least cost at which each row gains what it needs."""
+    def price(self, need: FloatArray, l2: bool) -> tuple[FloatArray, IntArray]:
+        """Least cost at which each row gains what it needs, and the case in which it does."""
         fill = _Length.of(self.rate, self.most) if l2 else _Sum.of(self.rate, self.most)
-        best = np.full(len(need), np.inf)
-        for spent, gained in self._cases(l2):
-            best = np.minimum(best, spent + fill.price(np.maximum(need - gained, 0.0)))
-        return np.sqrt(best) if l2 else best
+        best, which = np.full(len(need), np.inf), np.zeros(len(need), dtype=np.int64)
+        for i, (spent, gained, _) in enumerate(self._cases(l2)):
+            paid = spent + fill.price(np.maximum(need - gained, 0.0))
+            which = np.where(paid < best, i, which)
+            best = np.minimum(best, paid)
+        return (np.sqrt(best) if l2 else best), which
 
-    def _cases(self, l2: bool) -> Iterator[tuple[float, FloatArray]]:
+    def points(self, need: FloatArray, l2: bool, space: FeatureSpace, Z: FloatArray) -> FloatArray:
+        """The rows at which each gains what it needs at least cost."""
+        which = self.price(need, l2)[1]
+        out = Z.copy()
+        distinct = np.unique(self.prices)
+        block_of = {f.start + c: f for f in space.blocks for c in range(f.width)}
+        for i, (_, gained, counts) in enumerate(self._cases(l2)):
+            rows = np.flatnonzero(which == i)
+            if not rows.size:
+                continue
+            for p, count in zip(distinct, counts, strict=True):
+                mine = np.flatnonzero(self.prices == p)
+                for b in np.argsort(-self.lumps[np.ix_(rows, mine)], axis=1, kind="stable")[:, :count].T:
+                    for block in np.unique(mine[b]):
+                        some = rows[mine[b] == block]
+                        some = some[self.lumps[some, block] > 0]
+                        f = block_of[int(self.targets[block])]
+                        out[some, f.columns] = 0.0
+                        out[some, self.targets[block]] = 1.0
+            gain = _filled(self.rate[rows], self.most[rows], np.maximum(need - gained, 0.0)[rows], l2)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = np.where(gain > 0, gain / self.weights, 0.0)
+            out[np.ix_(rows, self.columns)] += step
+        for f in space.scalars:
+            z = out[:, f.start]
+            out[:, f.start] = np.where(z == Z[:, f.start], z, np.clip(z, f.low, f.high))
+        return out
+
+    def _cases(self, l2: bool) -> Iterator[tuple[float, FloatArray, tuple[int, ...]]]:
         """Every number of blocks of each price: what they cost (squared, for l2), and the most they gain each row."""
         distinct = np.unique(self.prices)
         sums = []
@@ -110,7 +177,27 @@ class _Offers:
         for counts in product(*(range(s.shape[1]) for s in sums)):
             spent = sum((p * p if l2 else p) * c for p, c in zip(distinct, counts, strict=True))
             gained = sum((s[:, c] for s, c in zip(sums, counts, strict=True)), np.zeros(len(self.lumps)))
-            yield float(spent), gained
+            yield float(spent), gained, counts
+
+
+def _filled(rate: FloatArray, most: FloatArray, need: FloatArray, l2: bool) -> FloatArray:
+    """What each column gains where all together gain what is needed, at least cost: ``(n, columns)``."""
+    most = np.where(rate > 0, most, 0.0)
+    if not l2:
+        order = np.argsort(-rate, axis=1, kind="stable")
+        offered = np.take_along_axis(most, order, axis=1)
+        before = np.cumsum(np.hstack([np.zeros((len(need), 1)), offered]), axis=1)[:, :-1]
+        taken = np.clip(need[:, None] - before, 0.0, offered)
+        out = np.zeros_like(taken)
+        np.put_along_axis(out, order, taken, axis=1)
+        return np.asarray(out)
+    fill = _Length.of(rate, most)
+    last = (fill.full < need[:, None]).sum(axis=1)[:, None]
+    gained, squares = (np.take_along_axis(a, last, axis=1) for a in (fill.gained, fill.squares))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.where(squares > 0, np.maximum(need[:, None] - gained, 0.0) / squares, np.inf)
+        taken = np.where(need[:, None] > 0, np.minimum(level * rate * rate, most), 0.0)
+    return np.asarray(np.where(rate > 0, taken, 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from globece.bounds.attained import attains, refute
 from globece.bounds.linear import linear_bound
-from globece.bounds.milp import solve_rows
+from globece.bounds.solve import solve_rows
 from globece.bounds.trees import tree_bound
 from globece.directions.protocol import Problem
 from globece.directions.rows import settled_order
@@ -17,7 +19,7 @@ from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import RobustModel
 from globece.models.trees import TreeEnsemble
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +29,21 @@ class LowerBound:
     Attributes
     ----------
     cost
-        A bound for each affected input, ``(n,)``; ``inf`` where no change within the ranges is favourable.
+        A bound for each affected input, ``(n,)``, that no change within ranges and constraints undercuts by more than
+        rounding (1e-9); ``inf`` where no change at all is favourable.
     method
         How it was found, in words.
     exact
-        Whether the bound is the minimum cost itself, for every input.
+        Whether the bound is the minimum cost itself, for every input: all of them are attained.
     budget
         The most that recourse may cost; the mean charges it where the bound is higher, as the score does.
     score
         The explanation's own score, where there is one; ``nan`` otherwise.
     solved
         Positions of the inputs whose minimum was solved for one by one.
+    attained
+        Whether each bound is the minimum, ``(n,)``: a row of that cost keeps the constraints and is favourable to the
+        user's own model. A bound of ``inf`` is one that is proved.
     """
 
     cost: FloatArray
@@ -46,6 +52,7 @@ class LowerBound:
     budget: float
     score: float = float("nan")
     solved: IntArray | None = None
+    attained: BoolArray | None = None
 
     @property
     def mean(self) -> float:
@@ -81,17 +88,21 @@ def lower_bound(
     problem
         A linear model or a tree ensemble that is followed exactly, and its affected inputs. Directions do not matter.
     solve
-        For a tree ensemble: inputs to solve for one by one, as mixed-integer programs; evenly chosen, whatever their
-        order. The others keep the fast bound.
+        For a tree ensemble: inputs to solve for one by one, by branch and bound; evenly chosen, whatever their order.
+        The others keep the fast bound.
     time_limit
         Seconds for all of these together. What is cut off keeps the best bound proved until then.
     within
-        For each input a cost that is known to do, so that nothing dearer needs a look; the budget by default.
+        For each input what a counterfactual costs that the user's own model has confirmed, ``inf`` where none is
+        known: what is cheaper is looked for first, and a bound above it is refuted.
 
     Raises
     ------
     InvalidParameterError
         If the model is neither linear nor a tree ensemble: none is known then.
+    VerificationError
+        If a counterfactual that the user's own model confirms costs less than its bound, so that the compiled model
+        cannot be the user's.
 
     Examples
     --------
@@ -108,29 +119,52 @@ def lower_bound(
         return _strictest(problem, problem.model, count, seconds, within)
     core = problem.model.core if isinstance(problem.model, Compiled) else problem.model
     if isinstance(core, LinearModel):
-        cost, exact = linear_bound(core, problem)
-        how = "minimum over any change" if exact else "relaxation over any change"
-        return LowerBound(cost, f"linear model: {how}", exact, problem.budget)
-    if not isinstance(core, TreeEnsemble):
+        found = _linear(core, problem)
+    elif isinstance(core, TreeEnsemble):
+        found = _trees(core, problem, count, seconds, within)
+    else:
         raise InvalidParameterError(
             "a lower bound is known for linear models and for tree ensembles that are followed exactly; "
             f"none is known for {problem.model.name}, which is followed as a {type(core).__name__}"
         )
-    found = LowerBound(tree_bound(core, problem), "trees: each tree's best leaf within reach", False, problem.budget)
-    if not count or not len(problem.inputs):
+    refute(problem, found.cost, within)
+    return found
+
+
+def _linear(core: LinearModel, problem: Problem) -> LowerBound:
+    cost, attained = linear_bound(core, problem)
+    exact = bool(attained.all())
+    how = "minimum over any change" if exact else "relaxation over any change"
+    return LowerBound(cost, f"linear model: {how}", exact, problem.budget, attained=attained)
+
+
+def _trees(core: TreeEnsemble, problem: Problem, count: int, seconds: float, within: FloatArray | None) -> LowerBound:
+    end = time.monotonic() + seconds
+    cost, n_bounded = tree_bound(core, problem, seconds)
+    method = "trees: each tree's best leaf within reach"
+    if n_bounded < len(cost):
+        method += f", for {n_bounded:,} of {len(cost):,} inputs when the time was up"
+    none = np.isinf(cost)  # no leaves within reach suffice: that is proved
+    found = LowerBound(cost, method, bool(none.all()), problem.budget, attained=none)
+    left = end - time.monotonic()
+    if not count or not len(cost) or left <= 0:
         return found
     order = settled_order(problem.inputs)
     chosen = np.sort(order[np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).astype(np.int64))])
-    cost = found.cost.copy()
     limit = np.full(len(cost), problem.budget) if within is None else np.minimum(within, problem.budget)
     some = replace(problem, inputs=problem.inputs[chosen])
-    solved = solve_rows(core, some, cost[chosen], limit[chosen], seconds)
+    solved = solve_rows(core, some, cost[chosen], limit[chosen], left)
+    proved = solved.finished & np.isinf(solved.cost)
+    attained = none.copy()
+    attained[chosen] |= proved | attains(some, some.inputs, solved.point, solved.cost)
     cost[chosen] = solved.cost
-    exact = bool(solved.optimal.all()) and len(chosen) == len(cost)
-    method = f"{found.method}; {len(chosen):,} inputs solved as mixed-integer programs"
-    if not solved.optimal.all():
-        method += f", {int((~solved.optimal).sum()):,} of them cut off"
-    return replace(found, cost=cost, method=method, exact=exact, solved=chosen)
+    method += f"; {len(chosen):,} inputs solved one by one"
+    for what, how_many in (
+        ("cut off", int((~solved.finished).sum())),
+        ("not attained", int((solved.finished & ~attained[chosen]).sum())),
+    ):
+        method += f", {how_many:,} of them {what}" if how_many else ""
+    return replace(found, cost=cost, method=method, exact=bool(attained.all()), solved=chosen, attained=attained)
 
 
 def _strictest(
@@ -143,5 +177,7 @@ def _strictest(
     ]
     cost = np.max([bound.cost for bound in found], axis=0)
     method = f"the strictest of {len(found)} conditions; {found[-1].method}"
-    exact = len(found) == 1 and found[0].exact and not model.errors.any()
-    return replace(found[0], cost=cost, method=method, exact=exact)
+    attained = np.isinf(cost)  # what satisfies one condition may not satisfy the others
+    if len(found) == 1 and not model.errors.any() and found[0].attained is not None:
+        attained = found[0].attained
+    return replace(found[0], cost=cost, method=method, exact=bool(attained.all()), attained=attained)

@@ -7,6 +7,7 @@ lower bound on the minimum cost. The trees need not agree on where the row goes,
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,29 +22,34 @@ from globece.space import FloatArray, IntArray
 
 SHAVED = 1e-9  # what rounding of costs can make
 FEW = 256  # rows that are not worth another thread
+TOGETHER = 1024  # rows between two looks at the clock
 
 
-def tree_bound(model: TreeEnsemble, problem: Problem) -> FloatArray:
-    """Bound the cost of each input."""
+def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -> tuple[FloatArray, int]:
+    """Bound the cost of each input; and of how many inputs, before the time was up (the others have 0)."""
     Z, cost = problem.inputs, problem.cost
     if not len(Z):
-        return np.zeros(0)
+        return np.zeros(0), 0
     boxes = boxes_of(model.trees, problem.space)
     fares = fares_of(boxes, cost, Z)
     codes = codes_of(problem)
     out, at = np.zeros(len(Z)), places(cost, Z)
     l2 = cost.norm == "l2"
-    for scores, target in contests(model, boxes):
-        found = np.empty(len(Z))
+    sums = list(contests(model, boxes))
+    end, done = time.monotonic() + seconds, 0
+    while done < len(Z) and (not done or time.monotonic() < end):
+        rows = slice(done, min(len(Z), done + TOGETHER))
+        done = rows.stop
+        for scores, target, _ in sums:
+            found = np.empty(rows.stop - rows.start)
 
-        def work(
-            first: int, last: int, scores: FloatArray = scores, target: float = target, found: FloatArray = found
-        ) -> None:
-            _sweep(boxes, fares, scores, target, len(model.trees.roots), Z, at, codes, l2, first, last, found)
+            def work(first: int, last: int, scores=scores, target=target, found=found, rows=rows) -> None:  # type: ignore[no-untyped-def]
+                some = (Z[rows], at[rows], codes[rows])
+                _sweep(boxes, fares, scores, target, len(model.trees.roots), *some, l2, first, last, found)
 
-        over_rows(len(Z), work, few=FEW)
-        out = np.maximum(out, found)
-    return np.maximum((np.sqrt(out) if l2 else out) * (1.0 - SHAVED) - SHAVED, 0.0)
+            over_rows(len(found), work, few=FEW)
+            out[rows] = np.maximum(out[rows], found)
+    return np.maximum((np.sqrt(out) if l2 else out) * (1.0 - SHAVED) - SHAVED, 0.0), done
 
 
 def codes_of(problem: Problem) -> IntArray:
@@ -52,16 +58,19 @@ def codes_of(problem: Problem) -> IntArray:
     return np.column_stack(found) if found else np.zeros((len(problem.inputs), 0), dtype=np.int64)
 
 
-def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float]]:
+def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float, float]]:
     """What must hold for the favourable outcome: sums of leaf scores, each to reach a target.
 
-    One where a single sum decides. With several outputs the favourable one must keep up with each rival, and for a
-    probability of p with each of them by log p / (1 - p) at least.
+    Below the first number a sum is not favourable, however it is rounded; from the second on (``inf`` where that takes
+    more) it is. One where a single sum decides. With several outputs the favourable one must keep up with each rival,
+    and for a probability of p with each of them by log p / (1 - p) at least.
     """
     trees, verdict = model.trees, model.verdict
-    slack = verdict.band + verdict.drift * (2 * len(trees.roots)) + 1e-12 * abs(verdict.boundary)
+    slack = verdict.band + verdict.drift * (2 * len(trees.roots))
+    slack += 1e-12 * abs(verdict.boundary) if np.isfinite(verdict.boundary) else 0.0
     if verdict.scalar:
-        yield trees.threshold[boxes.leaf], verdict.boundary - verdict.origin - slack
+        needed = verdict.boundary - verdict.origin
+        yield trees.threshold[boxes.leaf], needed - slack, needed + slack
         return
     rows = trees.slot[boxes.leaf]
     output = trees.output[boxes.tree]
@@ -75,7 +84,7 @@ def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, fl
                 sign = (output == verdict.place).astype(float) - (output == rival)
                 scores = sign * trees.outputs[rows, 0]
             start = verdict.start[verdict.place] - verdict.start[rival]
-            yield scores, divisor * (ahead - slack) - start
+            yield scores, divisor * (ahead - slack) - start, np.inf if chance else divisor * (ahead + slack) - start
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,184 @@
+"""The minimum cost of some rows under a tree ensemble, each with the point that attains it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from globece.bounds import branch
+from globece.bounds.boxes import boxes_of
+from globece.bounds.cells import Course, Grid, Int32Array, course_of
+from globece.bounds.trees import contests
+from globece.directions.protocol import Problem
+from globece.models.trees import TreeEnsemble
+from globece.space import BoolArray, FloatArray
+
+STEPS = 512  # regions between two looks at the clock
+WIDER = 1e-9  # relative: how much beyond a cost that is known to do a search looks
+SHAVED = 1e-12  # relative: what rounding of costs can make
+TINY = 1e-18
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What was found for each row.
+
+    Attributes
+    ----------
+    cost
+        A bound on the minimum cost.
+    finished
+        Whether everything was looked at, so that no point below the bound is favourable.
+    point
+        The encoded row that costs just that; ``nan`` where there is none.
+    """
+
+    cost: FloatArray  # (n,)
+    finished: BoolArray  # (n,)
+    point: FloatArray  # (n, width)
+
+
+def solve_rows(model: TreeEnsemble, problem: Problem, known: FloatArray, within: FloatArray, seconds: float) -> Solved:
+    """Solve for every input in turn, until the time is up.
+
+    Parameters
+    ----------
+    model, problem
+        The ensemble, and the inputs to solve for.
+    known
+        A bound for each input that holds already.
+    within
+        A cost for each input that is known to do, or the budget. What is cheaper is looked for first; where nothing
+        is, all that costs more.
+    seconds
+        Time for all of them; compiling the search, once on each machine, is not counted.
+    """
+    searches = Searches(model, problem)
+    searches.start(0, 0.0).go_on(0.0)
+    n = len(known)
+    cost, finished, point = known.copy(), np.zeros(n, dtype=bool), np.full((n, problem.space.width), np.nan)
+    waiting, end = list(range(n)), time.monotonic() + seconds
+    started: dict[int, RowSearch] = {}
+    while waiting and time.monotonic() < end:
+        # everybody gets an equal share of the time; those who need more share what the others left
+        cut_off: list[int] = []
+        for place, row in enumerate(waiting):
+            left = end - time.monotonic()
+            if left <= 0:
+                cut_off += waiting[place:]
+                break
+            if row not in started:
+                started[row] = searches.start(row, float(within[row]))
+            searching = started[row]
+            finished[row] = searching.go_on(left / (len(waiting) - place))
+            cost[row] = max(searching.bound, cost[row])
+            if finished[row]:
+                cost[row] = searching.bound
+                point[row] = searching.found()
+                del started[row]
+            else:
+                cut_off.append(row)
+        waiting = cut_off
+    return Solved(cost, finished, point)
+
+
+class Searches:
+    """What the searches of all rows under one ensemble share."""
+
+    def __init__(self, model: TreeEnsemble, problem: Problem) -> None:
+        self.model, self.problem = model, problem
+        self.boxes = boxes_of(model.trees, problem.space)
+        self.grid = Grid.of(self.boxes, model.trees, problem.space)
+        sums = list(contests(model, self.boxes))
+        self.scores = np.array([scores for scores, _, _ in sums])
+        self.targets = np.array([low for _, low, _ in sums]), np.array([high for _, _, high in sums])
+        self.n_cells = np.array(
+            [f.width if f.is_block else len(c) + 1 for f, c in zip(self.grid.features, self.grid.cuts, strict=True)],
+            dtype=np.int64,
+        )
+        self.l2 = problem.cost.norm == "l2"
+
+    def start(self, row: int, within: float) -> RowSearch:
+        """The search of one row."""
+        x = self.problem.inputs[row]
+        course = course_of(self.grid, self.problem.cost, x, self.problem.space.rounding)
+        boxes, grid = self.boxes, self.grid
+        forest = branch.forest_of(
+            course,
+            self.n_cells,
+            (grid.dimension, grid.first_cell, grid.last_cell, boxes.categories, boxes.missing),
+            (boxes.first, boxes.tree, self.scores),
+            self.targets,
+            len(self.model.trees.roots),
+        )
+        return RowSearch(self, x, course, forest, within)
+
+
+class RowSearch:
+    """The search of one row, which can be left and taken up again."""
+
+    def __init__(self, shared: Searches, x: FloatArray, course: Course, forest: branch.Forest, within: float) -> None:
+        self.shared, self.x, self.course, self.forest = shared, x, course, forest
+        self.within, self.proved = within, 0.0
+        self.search = self._below(within)
+
+    def _below(self, most: float) -> branch.Search:
+        wide = most * (1.0 + WIDER) + TINY
+        return branch.start(self.course, self.forest, wide * wide if self.shared.l2 else wide)
+
+    @property
+    def bound(self) -> float:
+        """What has been proved so far: nothing cheaper is favourable."""
+        waiting, search = int(self.search.counts[0]), self.search
+        least = float(min(search.best.min(), search.bound[:waiting].min(initial=np.inf)))
+        least = float(np.sqrt(least)) if self.shared.l2 else least
+        return max(least * (1.0 - SHAVED), self.proved)
+
+    def go_on(self, seconds: float) -> bool:
+        """Go on for a while; whether the search is over."""
+        end = time.monotonic() + seconds
+        while True:
+            status = branch.run(self.course, self.forest, self.search, self.shared.grid.loose, STEPS)
+            self._ask()
+            if status != branch.PAUSED and not self.search.counts[0]:
+                if self.search.counts[3] or np.isinf(self.within) or np.isfinite(self.search.best[1]):
+                    return True
+                # nothing within the limit is favourable: look beyond
+                self.proved, self.within = self.bound, np.inf
+                self.search = self._below(np.inf)
+            if time.monotonic() >= end:
+                return False
+
+    def _ask(self) -> None:
+        """Put the points that are too near the boundary to the models: where one of them says yes, it counts."""
+        search = self.search
+        n = int(search.counts[2])
+        search.counts[2] = 0
+        if n:
+            Z = np.array([self.row(point) for point in search.asked[:n]])
+            yes = self.shared.model.favourable(Z) | self.shared.problem.model.favourable(Z)
+            for i in np.flatnonzero(yes):
+                if search.price[i] < search.best[0]:
+                    search.best[0] = search.price[i]
+                    search.point[:] = search.asked[i]
+                    search.counts[3] += 1
+
+    def row(self, point: Int32Array) -> FloatArray:
+        """The encoded row in these cells."""
+        out = self.x.copy()
+        for d, f in enumerate(self.shared.grid.features):
+            value = self.course.value[self.course.start[d] + point[d]]
+            if f.is_block:
+                out[f.columns] = np.arange(f.width) == value
+            else:
+                out[f.start] = value
+        return out
+
+    def found(self) -> FloatArray:
+        """The cheapest favourable row; ``nan`` throughout if there is none, or something was given up below it."""
+        search = self.search
+        if not search.counts[3] or search.best[1] < search.best[0]:
+            return np.full(len(self.x), np.nan)
+        return self.row(search.point)

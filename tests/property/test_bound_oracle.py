@@ -1,0 +1,54 @@
+"""Lower bounds against trying everything, on small random problems that the user's own model judges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from globece.bounds import lower_bound
+from globece.directions import Problem
+from tests.bound_problems import LINEAR, TREES, draw, least
+
+EQUAL = 1e-9
+
+
+def hold(problem: Problem, described: str) -> int:
+    """Check all bounds of a problem, fast and solved, and return how many inputs there were."""
+    truth = [least(problem, row) for row in problem.inputs]
+    for solve in (0, len(truth)):
+        found = lower_bound(problem, solve=solve)
+        assert found.attained is not None
+        assert found.exact == found.attained.all()
+        for bound, attained, true in zip(found.cost, found.attained, truth, strict=True):
+            if true is not None:
+                assert bound <= true * (1 + EQUAL) + EQUAL, (described, bound, true)
+                if attained:
+                    assert bound == pytest.approx(true, rel=EQUAL, abs=EQUAL), described
+    return sum(true is not None for true in truth)
+
+
+@pytest.mark.parametrize("kind", LINEAR + TREES)
+def test_no_bound_is_above_what_trying_everything_finds_and_exact_ones_are_equal(kind: str) -> None:
+    cases = [draw(seed, kind) for seed in range(3)]
+    assert sum(hold(case.problem, case.described) for case in cases if case is not None) > 0
+
+
+@pytest.mark.parametrize("kind", ["even", "extra", "xgb", "three", "chance", "lgbm"])
+def test_solved_trees_are_exact(kind: str) -> None:
+    case = draw(11, kind)
+    assert case is not None
+    found = lower_bound(case.problem, solve=len(case.problem.inputs))
+    assert found.exact, found.method
+
+
+def test_time_that_runs_out_leaves_bounds_that_hold() -> None:
+    cut_off = 0
+    for seed in range(6):
+        case = draw(seed, "forest")
+        assert case is not None
+        truth = np.array([least(case.problem, row) for row in case.problem.inputs], dtype=float)
+        lower_bound(case.problem, solve=1)
+        found = lower_bound(case.problem, solve=len(truth), time_limit=1e-4)
+        assert (found.cost <= truth * (1 + EQUAL) + EQUAL).all()
+        cut_off += not found.exact
+    assert cut_off
