@@ -11,17 +11,19 @@ import numpy as np
 
 from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search, benefits, find_groups
 from globece.audit import run as run_audit
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
+from globece.directions.scaling import content_order
 from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count
 from globece.explanation import Explanation, Provenance, build
-from globece.models.adapt import Compiled, as_model, compiled, robust_model
+from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, searched_rays, tally
-from globece.posing import Seed, check_budget, checked, cost_on, generator_of, own_rows
+from globece.posing import Seed, check_budget, checked, compiled_on, cost_on, generator_of, own_rows, sample
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
-from globece.space import BoolArray, FeatureSpace
+from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import read_table
 from globece.version import __version__
 
@@ -95,8 +97,8 @@ def explain(
     _check_generator(generator)
     random = generator_of(rng)
     with monitoring(progress, time_limit) as monitor:
-        problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
-        return _explained(problem, decided, generator, wanted, settings, random, monitor)
+        problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
+        return _explained(problem, rows, decided, generator, wanted, settings, random, monitor)
 
 
 def audit(
@@ -184,13 +186,14 @@ def audit(
     _check_generator(generator)
     seed = int(generator_of(rng).integers(2**31))
     with monitoring(progress, time_limit) as monitor:
-        problem, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
+        problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
+        problem = replace(problem, inputs=rows.dense())
         question = Question(problem, decided, groups, levels, reference)
         search = Search(wanted, generator, settings, seed, monitor)
         found = run_audit(question, search, judging, _provenance(problem, generator, ()))
-    calls, rows = tally(problem.model)
+    calls, asked = tally(problem.model)
     counted = replace(
-        found.explanation.provenance, model_calls=calls, model_rows=rows, complete=monitor.stopped is None
+        found.explanation.provenance, model_calls=calls, model_rows=asked, complete=monitor.stopped is None
     )
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
@@ -248,15 +251,17 @@ def who_benefits(
     if by is not None:
         groups = find_groups(by, table, space, space.encode(X), parameter="by", missing="group")
         space = space.constrain(immutable=groups.features)
-    problem, decided = _posed(model, X, cost_on(cost, space), limit, settings, favourable, threshold, None)
+    problem, rows, decided = _posed(model, X, cost_on(cost, space), limit, settings, favourable, threshold, None)
+    problem = replace(problem, inputs=rows.dense())
     found = benefits(problem, decided, action, mode, groups, _provenance(problem, None, ()))
-    calls, rows = tally(problem.model)
-    counted = replace(found.explanation.provenance, model_calls=calls, model_rows=rows)
+    calls, asked = tally(problem.model)
+    counted = replace(found.explanation.provenance, model_calls=calls, model_rows=asked)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
 
 def _explained(
     problem: Problem,
+    rows: Rows,
     favourable: BoolArray,
     generator: DirectionGenerator | None,
     wanted: int | Literal["auto"],
@@ -268,20 +273,20 @@ def _explained(
     assert isinstance(box, (BlackBox, Compiled, RobustModel))
     directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
     if not favourable.all():
-        affected = replace(problem, inputs=problem.inputs[~favourable], favourable_rows=problem.inputs[favourable])
+        affected = replace(problem, inputs=_searched(rows[~favourable]), favourable_rows=_searched(rows[favourable]))
         found = find_directions(affected, generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
     provenance = replace(_provenance(problem, generator, ()), candidates=candidates, complete=monitor.stopped is None)
     if isinstance(box, RobustModel):
         notes.append(f"recourse survives {box.robust.described}")
     before = searched_rays(box)
-    ex = build(problem, favourable, directions, provenance)
+    ex = build(problem, rows, favourable, directions, provenance)
     if searched := searched_rays(box) - before:
         notes.append(f"{searched:,} of {ex.scalars.size:,} minimum scalars are searched: the rest are exact")
     if not favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
-    calls, rows = tally(box)
-    counted = replace(provenance, model_calls=calls, model_rows=rows)
+    calls, asked = tally(box)
+    counted = replace(provenance, model_calls=calls, model_rows=asked)
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 
@@ -310,10 +315,10 @@ def _posed(
     favourable: Any,
     threshold: float | None,
     robust: Robust | None,
-) -> tuple[Problem, BoolArray]:
-    """The problem with all rows as inputs, and which of them have the favourable outcome already."""
+) -> tuple[Problem, Rows, BoolArray]:
+    """The problem, without inputs as yet, all rows, and which of them have the favourable outcome already."""
     space = cost.space
-    Z = space.encode(X)
+    rows = Rows.read(space, X)
     box = as_model(
         model,
         space,
@@ -325,12 +330,20 @@ def _posed(
         timeout=settings.timeout,
         compile=False,
     )
-    decided = own_rows(box, X, Z)
+    decided = own_rows(box, X, rows)
     if settings.exact and settings.scalars is None:
         assert isinstance(box, BlackBox)
-        box = compiled(box, Z, decided)
-    asked = box if robust is None else robust_model(box, checked("robust", robust, Robust), Z)
-    return Problem(asked, Z, cost, budget, settings.max_scalar), decided
+        box = compiled_on(box, rows, decided)
+    asked = box if robust is None else robust_model(box, checked("robust", robust, Robust), sample(rows))
+    return Problem(asked, rows[:0].dense(), cost, budget, settings.max_scalar), rows, decided
+
+
+def _searched(rows: Rows) -> FloatArray:
+    """The rows that a search sees: all of them, or of compact ones as many as are expanded at a time.
+
+    Which ones depends on their content alone, not on their order.
+    """
+    return rows.some(content_order(rows.values, 0)) if len(rows) > rows.at_once else rows.dense()
 
 
 def _check_generator(generator: DirectionGenerator | None) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from globece import rays
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
 from globece.directions.scaling import scale
@@ -161,8 +162,8 @@ class Explanation(Recourse):
         What a row is, what a change costs, and the most that recourse may cost.
     directions
         One a row: ``(n_directions, width)``.
-    inputs
-        The affected inputs, encoded: ``(n_affected, width)``.
+    encoded
+        The affected inputs, encoded; :attr:`inputs` is their matrix.
     rows
         Their positions among the rows given.
     n_rows
@@ -179,7 +180,7 @@ class Explanation(Recourse):
     cost: CostModel
     budget: float
     directions: FloatArray
-    inputs: FloatArray
+    encoded: Rows
     rows: IntArray
     n_rows: int
     scalars: FloatArray
@@ -194,6 +195,11 @@ class Explanation(Recourse):
     def n_directions(self) -> int:
         """Number of directions."""
         return len(self.directions)
+
+    @property
+    def inputs(self) -> FloatArray:
+        """The affected inputs, encoded: ``(n_affected, width)``; made on request where that is a large matrix."""
+        return self.encoded.dense()
 
     # -- views ---------------------------------------------------------------------------------------------------
 
@@ -255,14 +261,14 @@ class Explanation(Recourse):
         n = max(len(before), 1)
         change, share, cost = (np.zeros(len(self.space.features)) for _ in range(3))
         for i, f in enumerate(self.space.features):
-            x, y = before[:, f.columns], after[:, f.columns]
-            moved = (np.where(np.isnan(x), 0.0, x) != np.where(np.isnan(y), 0.0, y)).any(axis=1)
+            x, y = before.feature(f), after.feature(f)
+            moved = np.where(np.isnan(x), 0.0, x) != np.where(np.isnan(y), 0.0, y)
             share[i] = moved.sum() / n
             if f.is_block:
                 cost[i] = self.cost.weight(f) * share[i]
             else:
-                change[i] = np.sort(np.nan_to_num(y - x)[:, 0]).sum() / n
-                cost[i] = np.sort(self.cost.change(f, x[:, 0], y[:, 0])).sum() / n
+                change[i] = np.sort(np.nan_to_num(y - x)).sum() / n
+                cost[i] = np.sort(self.cost.change(f, x, y)).sum() / n
         return MeanTranslation(self.space.names, change, share, cost)
 
     def rules_chart(self, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> RulesChart:
@@ -271,9 +277,8 @@ class Explanation(Recourse):
         Its last row has that direction's own coverage and average cost.
         """
         i = self._direction(direction)
-        return rules_chart(
-            self.cost, self.directions[i], self.inputs, self.scalars[i], self.costs[i], rows=rows, spacing=spacing
-        )
+        Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # no other spacing looks at them
+        return rules_chart(self.cost, self.directions[i], Z, self.scalars[i], self.costs[i], rows=rows, spacing=spacing)
 
     def counterfactuals(self) -> Counterfactuals:
         """The covered inputs before and after, in the user's own columns."""
@@ -285,8 +290,8 @@ class Explanation(Recourse):
             direction=best.direction[covered],
             scalar=best.scalar[covered],
             cost=best.cost[covered],
-            before=self.space.decode(before),
-            after=self.space.decode(after),
+            before=before.decode(),
+            after=after.decode(),
         )
 
     def to_frame(self) -> Any:
@@ -336,12 +341,13 @@ class Explanation(Recourse):
             The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
         """
         asked = self._model(model)
-        Z = self.space.encode(X)
-        if not len(Z):
+        rows = Rows.read(self.space, X)
+        if not len(rows):
             raise InvalidDataError("the frame has no rows")
         return build(
-            Problem(asked, Z, self.cost, self.budget, self.max_scalar),
-            own(asked).favourable(Z),
+            Problem(asked, rows[:0].dense(), self.cost, self.budget, self.max_scalar),
+            rows,
+            np.concatenate([own(asked).favourable(Z) for _, Z in rows.chunks()]),
             self.directions,
             replace(self.provenance, notes=(*self.provenance.notes, "directions applied to other rows")),
         )
@@ -404,7 +410,7 @@ class Explanation(Recourse):
             raise InvalidParameterError("this explanation was read from a file and has no model; pass model=")
         return asked
 
-    def _travelled(self, direction: int | None) -> tuple[FloatArray, FloatArray]:
+    def _travelled(self, direction: int | None) -> tuple[Rows, Rows]:
         """The covered inputs before and after, encoded, each along its cheapest direction or along a given one."""
         if direction is None:
             best = self.minimum_costs()
@@ -413,11 +419,13 @@ class Explanation(Recourse):
             i = self._direction(direction)
             k = self.scalars[i]
             pick = np.where(np.isfinite(k), i, -1)
-        after = self.inputs.copy()
+        here = self.encoded
+        after = here.values.copy()
         for i, delta in enumerate(self.directions):
             mine = np.flatnonzero(pick == i)
-            after[mine] = rays.positions(self.space, self.inputs[mine], delta, k[mine])
-        return self.inputs[pick >= 0], after[pick >= 0]
+            for part, Z in here[mine].chunks():
+                after[mine[part]] = here.pack(rays.positions(self.space, Z, delta, k[mine[part]]))
+        return here[pick >= 0], Rows(self.space, after, here.is_compact)[pick >= 0]
 
     # -- looks ---------------------------------------------------------------------------------------------------
 
@@ -453,6 +461,7 @@ class Explanation(Recourse):
 
 def build(
     problem: Problem,
+    inputs: Rows,
     favourable: BoolArray,
     directions: FloatArray,
     provenance: Provenance,
@@ -462,7 +471,9 @@ def build(
     Parameters
     ----------
     problem
-        As for the search, but with *all* rows as inputs.
+        As for the search; its inputs do not matter here.
+    inputs
+        All rows.
     favourable
         Which of them have the favourable outcome already.
     directions
@@ -471,18 +482,22 @@ def build(
         What is known so far.
     """
     rows = np.flatnonzero(~favourable)
-    affected = replace(problem, inputs=problem.inputs[rows])
-    scaled = verified(affected, directions, scale(affected, directions))
+    affected = inputs[rows]
+    scalars, costs = np.empty((len(directions), len(rows))), np.empty((len(directions), len(rows)))
+    for part, Z in affected.chunks():
+        some = replace(problem, inputs=Z)
+        scaled = verified(some, directions, scale(some, directions))
+        scalars[:, part], costs[:, part] = scaled.scalar, scaled.cost
     return Explanation(
         space=problem.space,
         cost=problem.cost,
         budget=problem.budget,
         directions=directions,
-        inputs=affected.inputs,
+        encoded=affected,
         rows=rows,
         n_rows=len(favourable),
-        scalars=scaled.scalar,
-        costs=scaled.cost,
+        scalars=scalars,
+        costs=costs,
         provenance=provenance,
         max_scalar=problem.max_scalar,
         model=problem.model,

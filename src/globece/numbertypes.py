@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,17 +80,23 @@ class NumberType:
     def span(self) -> tuple[float, float]:
         """How far numbers of this type reach, for somebody who asks for no range.
 
-        Whole numbers beyond 2**53 are out of everybody's reach, so that the range of 64 bits is as good as none.
+        Ranges as wide as those of 64 bits or of float32 are as good as none: nobody gets that far.
         """
-        if self.is_float:
-            return self.low, self.high
         return (self.low if -self.low < EXACT else -np.inf), (self.high if self.high < EXACT else np.inf)
+
+    @property
+    def _narrow(self) -> type[np.floating[Any]]:
+        return np.float32 if self.unit == 2.0**-24 else np.float16 if self.unit else np.float64
+
+    def rounded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers as a column of this type gives them back."""
+        return values.astype(self._narrow).astype(np.float64)
 
     def inward(self, low: float, high: float) -> tuple[float, float]:
         """The least and the largest number of this type between two numbers that it reaches."""
         if not self.unit:
             return low, high
-        narrow = np.float32 if self.unit == 2.0**-24 else np.float16
+        narrow = self._narrow
         least, most = narrow(low), narrow(high)
         least = np.nextafter(least, narrow(np.inf)) if float(least) < low else least
         most = np.nextafter(most, narrow(-np.inf)) if float(most) > high else most

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from globece.compact import Rows
 from globece.costs import CostModel
-from globece.errors import InvalidParameterError, ModelError, check_number
-from globece.models.adapt import Compiled
+from globece.errors import GlobeCEWarning, InvalidParameterError, ModelError, check_number
+from globece.models.adapt import Compiled, compiled
 from globece.models.blackbox import BlackBox
+from globece.models.checking import blur
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
@@ -53,14 +56,15 @@ def generator_of(rng: Seed) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:
+def own_rows(box: BlackBox | Compiled, X: Any, rows: Rows) -> BoolArray:
     """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
-    decided = box.favourable(Z)
-    if len(Z) > ASK_AT_ONCE:
+    decided = np.concatenate([np.zeros(0, dtype=bool), *(box.favourable(Z) for _, Z in rows.chunks())])
+    if len(rows) > ASK_AT_ONCE:
         return decided
-    again = min(len(Z), ASK_AGAIN) if _comes_back(box.space, X, Z) else len(Z)
+    comes_back = not rows.is_compact and _comes_back(box.space, X, rows.values)
+    again = min(len(rows), ASK_AGAIN) if comes_back else len(rows)
     # A copy, since a model may change what it is given; frames that cannot be changed need none.
-    mine, same = (X, decided) if again == len(Z) else (X[:again], box.favourable(Z[:again]))
+    mine, same = (X, decided) if again == len(rows) else (X[:again], box.favourable(rows.values[:again]))
     direct = box.decide(mine.copy() if hasattr(mine, "copy") else mine, again)
     differing = int((direct != same).sum())
     if differing:
@@ -69,6 +73,36 @@ def own_rows(box: BlackBox | Compiled, X: Any, Z: FloatArray) -> BoolArray:
             "does it depend on the index, on something outside the columns, or on chance?"
         )
     return decided
+
+
+def sample(rows: Rows) -> FloatArray:
+    """Rows from all over, as many as are expanded at a time; all of them where they are few."""
+    return rows.some(np.linspace(0, len(rows) - 1, min(rows.at_once, len(rows))).astype(np.int64))
+
+
+def compiled_on(box: BlackBox, rows: Rows, decided: BoolArray) -> BlackBox | Compiled:
+    """The model followed exactly, if it can be compiled and agrees with the original on all rows."""
+    if len(rows) <= rows.at_once:
+        return compiled(box, rows.dense(), decided)
+    made = compiled(box, sample(rows))
+    if not isinstance(made, Compiled):
+        return made
+    differing = 0
+    for part, Z in rows.chunks():
+        seen = box.space.settle(Z)
+        margin = made.core.margin(seen)
+        wrong = (margin > 0.0) != decided[part]
+        if wrong.any():
+            differing += int((wrong & ~(np.abs(margin) <= blur(made, seen, margin))).sum())
+    if not differing:
+        return made
+    warnings.warn(
+        f"{box.name} is searched as a black box, not followed exactly: compiled, it gives {differing:,} of "
+        f"{len(rows):,} of the rows given another outcome",
+        GlobeCEWarning,
+        stacklevel=4,
+    )
+    return box
 
 
 def _comes_back(space: FeatureSpace, X: Any, Z: FloatArray) -> bool:

@@ -8,20 +8,20 @@ import numpy as np
 
 from globece.directions.scaling import score
 from globece.rules import mean_cost
-from globece.space import FloatArray
+from globece.space import FloatArray, IntArray
 
 
 class Recourse:
     """What several ways cost each affected input, in ``costs``: a row for each way, ``inf`` for no recourse."""
 
-    inputs: FloatArray
+    rows: IntArray
     costs: FloatArray
     budget: float
 
     @property
     def n_affected(self) -> int:
         """Number of affected inputs."""
-        return len(self.inputs)
+        return len(self.rows)
 
     @property
     def is_empty(self) -> bool:

@@ -151,10 +151,13 @@ def numbers(table: Table, column: str, feature: str) -> FloatArray:
 def check_exact(table: Table, column: str, values: FloatArray) -> None:
     """Raise if whole numbers are too large to be exact as doubles."""
     large = np.abs(values) >= EXACT
+    if large.any():  # the number itself is exact, and the next one is rounded to it
+        codes, _ = table.codes(column, (int(EXACT), -int(EXACT)))
+        large &= codes < 0
     if large.any():
         raise InvalidDataError(
-            f"column {column!r} has type {table.number_type(column).name} and holds {int(large.sum()):,} number(s) of "
-            f"2**53 or more, first in row {int(large.argmax())} ({values[large][0]:.17g}), which are not exact as "
+            f"column {column!r} has type {table.number_type(column).name} and holds {int(large.sum()):,} number(s) "
+            f"beyond 2**53, first in row {int(large.argmax())} ({values[large][0]:.17g}), which are not exact as "
             "doubles; if they are identifiers, drop the column or turn it into text, otherwise divide them"
         )
 

@@ -287,38 +287,58 @@ class FeatureSpace:
             return Z
         out = np.array(Z, dtype=np.float64)
         for j in columns:
-            narrow = np.float32 if self.rounding[j] == 2.0**-24 else np.float16
-            out[:, j] = out[:, j].astype(narrow)
+            out[:, j] = NumberType("narrow", unit=self.rounding[j]).rounded(out[:, j])
         return out
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> FloatArray:
         """Turn the user's rows into the encoded matrix; the rows must have the columns the space was learnt from."""
+        return self.expand(self.compact(X))
+
+    def compact(self, X: Any) -> FloatArray:
+        """Turn the user's rows into a column per feature: numbers, positions of ordinal values, codes of categories."""
         table = read_table(X, columns=self.table.names if isinstance(X, np.ndarray) else None)
         missing = [s for f in self.features for s in f.sources if s not in table.names]
         if missing:
             raise InvalidDataError(f"the frame lacks column(s) {missing}; it has {list(table.names)}")
-        Z = np.zeros((table.n_rows, self.width))
-        for f in self.features:
+        out = np.empty((table.n_rows, len(self.features)))
+        for i, f in enumerate(self.features):
             if f.kind == "continuous":
-                Z[:, f.start] = numbers(table, f.sources[0], f.name)
+                out[:, i] = self._rounded(f, numbers(table, f.sources[0], f.name))
             elif len(f.sources) > 1:
-                Z[:, f.columns] = one_hot(table, f.sources, f.name)
+                out[:, i] = one_hot(table, f.sources, f.name).argmax(axis=1)
             else:
                 codes = codes_of(table, f)
-                if f.is_block:
-                    Z[np.arange(table.n_rows), f.start + codes] = 1.0
-                else:
-                    Z[:, f.start] = np.where(codes < 0, np.nan, codes)
-        return self._rounded(Z)
+                out[:, i] = np.where(codes < 0, np.nan, codes)
+        return out
 
-    def _rounded(self, Z: FloatArray) -> FloatArray:
-        """Rows of wider types than the space was learnt from, as the columns of the space hold them."""
-        for f in self.scalars:
-            if self.rounding[f.start]:
-                self.holds(f).check(Z[:, f.start], f.sources[0])
-        return self.settle(Z)
+    def _rounded(self, feature: Feature, values: FloatArray) -> FloatArray:
+        """Numbers of a wider type than the space was learnt from, as the column of the space holds them."""
+        holds = self.holds(feature)
+        if not holds.unit:
+            return values
+        holds.check(values, feature.sources[0])
+        return holds.rounded(values)
+
+    def expand(self, compact: FloatArray) -> FloatArray:
+        """The encoded matrix of what :meth:`compact` gives."""
+        Z = np.zeros((len(compact), self.width))
+        each = np.arange(len(compact))
+        for i, f in enumerate(self.features):
+            if f.is_block:
+                Z[each, f.start + compact[:, i].astype(np.int64)] = 1.0
+            else:
+                Z[:, f.start] = compact[:, i]
+        return Z
+
+    def pack(self, Z: FloatArray) -> FloatArray:
+        """What :meth:`expand` makes this encoded matrix of."""
+        return np.column_stack([self.feature_values(Z, f) for f in self.features])
+
+    def feature_values(self, Z: FloatArray, feature: Feature) -> FloatArray:
+        """A feature's column, or the codes of its categories."""
+        return self.codes(Z, feature).astype(np.float64) if feature.is_block else np.asarray(Z[:, feature.start])
 
     def decode(self, Z: FloatArray) -> Any:
         """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept."""
@@ -335,6 +355,19 @@ class FeatureSpace:
             else:
                 columns[f.sources[0]] = (f.categories, self.codes(Z, f))
         return self.table.build(columns, len(Z), self._fractional)
+
+    def decode_compact(self, compact: FloatArray) -> Any:
+        """Turn what :meth:`compact` gives back into the user's rows."""
+        columns: dict[str, Any] = {}
+        for i, f in enumerate(self.features):
+            values = compact[:, i]
+            if f.kind == "continuous":
+                columns[f.sources[0]] = values
+            elif len(f.sources) > 1:
+                columns.update((s, (values == code).astype(np.float64)) for code, s in enumerate(f.sources))
+            else:
+                columns[f.sources[0]] = (f.categories, np.where(np.isnan(values), -1, values).astype(np.int64))
+        return self.table.build(columns, len(compact), self._fractional)
 
     @cached_property
     def _as_they_are(self) -> IntArray | None:

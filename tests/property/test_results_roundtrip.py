@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from jsonschema import Draft202012Validator
 
 from globece import CostModel, Explanation, FeatureSpace
+from globece.compact import Rows
 from globece.explanation import Provenance
 from globece.io.results import schema
 from globece.space import FloatArray
@@ -50,14 +51,14 @@ def explanations(draw: st.DrawFn) -> Explanation:
     cost = CostModel.bins(space, weights=weights, norm=draw(st.sampled_from(["l1", "l2"])))
     directions = draw(hnp.arrays(np.float64, (draw(st.integers(0, 3)), space.width), elements=st.floats(-1e3, 1e3)))
     rows = np.flatnonzero(draw(hnp.arrays(np.bool_, len(X))))
-    inputs = space.encode(X)[rows]
+    inputs = Rows.read(space, X)[rows]
     scalars = draw(hnp.arrays(np.float64, (len(directions), len(rows)), elements=st.floats(0, 1e3) | st.just(np.inf)))
     return Explanation(
         space=space,
         cost=cost,
         budget=draw(st.floats(1e-6, 1e300)),
         directions=directions,
-        inputs=inputs,
+        encoded=inputs,
         rows=rows,
         n_rows=len(X),
         scalars=scalars,

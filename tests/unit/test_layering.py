@@ -22,6 +22,7 @@ ORDER = [
     ["features"],
     ["shaping"],
     ["space"],
+    ["compact"],
     ["costs"],
     ["rays", "bundle"],
     ["pricing"],

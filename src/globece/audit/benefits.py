@@ -15,6 +15,7 @@ import numpy as np
 from globece import rays
 from globece.audit.groups import Groups
 from globece.audit.subgroups import Subgroup, best_subgroups
+from globece.compact import Rows
 from globece.directions.fixed import FixedDirections
 from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale
@@ -147,7 +148,7 @@ def benefits(
         cost=problem.cost,
         budget=problem.budget,
         directions=direction,
-        inputs=affected.inputs,
+        encoded=Rows(problem.space, affected.inputs),
         rows=rows,
         n_rows=len(favourable),
         scalars=found.scalar,

@@ -143,7 +143,7 @@ class Audit:
         return replace(
             ex,
             directions=ex.directions[chosen],
-            inputs=ex.inputs[mine],
+            encoded=ex.encoded[mine],
             rows=ex.rows[mine],
             scalars=ex.scalars[np.ix_(chosen, mine)],
             costs=ex.costs[np.ix_(chosen, mine)],

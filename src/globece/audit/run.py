@@ -26,6 +26,7 @@ from globece.audit.pool import FEWEST, Pool, Search, gather, halves
 from globece.audit.result import Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.verdict import conclude, headline
+from globece.compact import Rows
 from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale, score
 from globece.explanation import Explanation, Provenance
@@ -275,7 +276,7 @@ def _explanation(
         cost=affected.cost,
         budget=affected.budget,
         directions=pool.directions[kept],
-        inputs=affected.inputs,
+        encoded=Rows(affected.space, affected.inputs),
         rows=q.rows,
         n_rows=len(q.favourable),
         scalars=pool.scaled.scalar[kept],

@@ -22,6 +22,7 @@ from globece.baselines.itemsets import (
 from globece.baselines.optimise import Limits, Optimum, optimise
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
 from globece.baselines.settings import AresSettings, Subgroups, fast_settings
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.scaling import content_order
 from globece.errors import (
@@ -83,7 +84,7 @@ def prepare(
         compile=False,
     )
     assert isinstance(box, BlackBox)
-    return Made(box, Z, own_rows(box, X, Z), cost, limit, subgroups, settings)
+    return Made(box, Z, own_rows(box, X, Rows(space, Z)), cost, limit, subgroups, settings)
 
 
 def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from globece.compact import Rows
 from globece.errors import FileFormatError, InvalidDataError
 from globece.explanation import Provenance
 from globece.io import files, plain
@@ -59,26 +60,27 @@ def read_document(document: Node, format_: str, what: str, readers: Mapping[int,
     return readers[version](document)
 
 
-def inputs_data(space: FeatureSpace, Z: FloatArray) -> list[list[Any]]:
+def inputs_data(space: FeatureSpace, rows: Rows) -> list[list[Any]]:
     """Affected inputs by feature: values, or positions of their categories, with null for a missing value."""
     found: list[list[Any]] = []
     for f in space.features:
+        values = rows.feature(f)
         if not f.is_block:
-            found.append(numbers(Z[:, f.start], f"inputs of {f.name!r}", null=np.nan))
+            found.append(numbers(values, f"inputs of {f.name!r}", null=np.nan))
             continue
-        codes = space.codes(Z, f)
-        if not np.array_equal(Z[:, f.columns], np.eye(f.width)[codes]):
+        codes = values.astype(np.int64)
+        if not rows.is_compact and not np.array_equal(rows.values[:, f.columns], np.eye(f.width)[codes]):
             raise InvalidDataError(f"inputs of {f.name!r} are not one-hot, and cannot be written as categories")
         found.append(codes.tolist())
     return found
 
 
-def inputs_from(node: Node, space: FeatureSpace, n: int) -> FloatArray:
+def inputs_from(node: Node, space: FeatureSpace, n: int) -> Rows:
     """Encoded rows from what :func:`inputs_data` gave."""
-    Z = np.zeros((n, space.width))
+    columns: list[FloatArray] = []
     for f, listed in zip(space.features, node.items(len(space.features), "feature"), strict=True):
         if f.is_block:
-            Z[np.arange(n), f.start + listed.places(n, "affected input", f.width)] = 1.0
+            columns.append(listed.places(n, "affected input", f.width).astype(np.float64))
             continue
         values = listed.vector(n, "affected input", null=np.nan)
         if f.kind == "ordinal":
@@ -91,8 +93,8 @@ def inputs_from(node: Node, space: FeatureSpace, n: int) -> FloatArray:
                 space.holds(f).check(values, f.sources[0])
             except InvalidDataError as error:
                 listed.fail(f"numbers that fit their column ({error})")
-        Z[:, f.start] = values
-    return Z
+        columns.append(values)
+    return Rows.from_features(space, n, columns)
 
 
 def provenance_data(p: Provenance) -> dict[str, Any]:

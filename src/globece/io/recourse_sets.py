@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
+from globece.compact import Rows
 from globece.io.documents import (
     inputs_data,
     inputs_from,
@@ -61,7 +62,7 @@ def to_dict(found: RecourseSet) -> dict[str, Any]:
             {part: [_condition_data(c) for c in getattr(rule, part)] for part in ("outer", "inner", "then")}
             for rule in found.rules
         ],
-        "inputs": inputs_data(found.space, found.inputs),
+        "inputs": inputs_data(found.space, Rows(found.space, found.inputs)),
         "costs": [numbers(c, f"costs[{i}]", null=np.inf) for i, c in enumerate(found.costs)],
     }
 
@@ -144,7 +145,7 @@ def _read_1(document: Node) -> RecourseSet:
     if len(np.unique(rows)) != len(rows):
         given["rows"].fail("different positions")
     rules = tuple(_rule_from(item, space) for item in given["rules"].items())
-    inputs = inputs_from(given["inputs"], space, len(rows))
+    inputs = inputs_from(given["inputs"], space, len(rows)).dense()
     costs = given["costs"].matrix((len(rules), len(rows)), ("rule", "affected input"), null=np.inf)
     matches = np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape)
     if (costs < 0).any():

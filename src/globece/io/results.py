@@ -59,7 +59,7 @@ def to_dict(ex: Explanation) -> dict[str, Any]:
         "space": space_data(ex.space),
         "cost": cost_data(ex.cost),
         "directions": [numbers(delta, f"directions[{i}]") for i, delta in enumerate(ex.directions)],
-        "inputs": inputs_data(ex.space, ex.inputs),
+        "inputs": inputs_data(ex.space, ex.encoded),
         "scalars": [numbers(k, f"scalars[{i}]", null=np.inf) for i, k in enumerate(ex.scalars)],
         "costs": [numbers(c, f"costs[{i}]", null=np.inf) for i, c in enumerate(ex.costs)],
     }
@@ -148,7 +148,7 @@ def _read_1(document: Node) -> Explanation:
         cost=cost_from(given["cost"], space),
         budget=given["budget"].number(positive=True),
         directions=given["directions"].matrix((m, space.width), ("direction", "encoded column")),
-        inputs=inputs_from(given["inputs"], space, n),
+        encoded=inputs_from(given["inputs"], space, n),
         rows=rows,
         n_rows=n_rows,
         scalars=scalars,
