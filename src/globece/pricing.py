@@ -90,6 +90,10 @@ def _horizons(  # type: ignore[no-untyped-def]
             last, rate, lag = 0.0, 0.0, 0.0
             for c in range(first_mover[d], first_mover[d + 1]):
                 x, f = Z[i, column[c]], mover[c]
+                if x < low[c] and step[c] > 0:  # it enters its range there
+                    x = low[c]
+                elif x > high[c] and step[c] < 0:
+                    x = high[c]
                 end = high[c] if step[c] > 0 else low[c]
                 if abs(end) < np.inf:
                     room = max((end - x) if step[c] > 0 else (x - end), 0.0)
@@ -134,13 +138,14 @@ def _costs(  # type: ignore[no-untyped-def]
             total = 0.0
             for c in range(first_mover[d], first_mover[d + 1]):
                 x, f = Z[i, column[c]], mover[c]
-                if x != x:
-                    continue
+                if x != x or not at > 0.0 or (x > high[c] if step[c] > 0 else x < low[c]):
+                    continue  # missing, or led away from its range
                 moved = at * step[c]
                 if whole[c]:
                     steps = np.ceil(abs(moved) - 0.5)
                     moved = steps if step[c] > 0 else -steps
-                after = min(max(x + moved, min(x, low[c])), max(x, high[c]))
+                origin = max(x, low[c]) if step[c] > 0 else min(x, high[c])
+                after = min(max(origin + moved, low[c]), high[c])
                 k0, k1 = first_knot[f], first_knot[f + 1]
                 if k1 - k0 < 2:
                     continue

@@ -86,13 +86,37 @@ def movers(space: FeatureSpace, delta: FloatArray) -> Iterator[tuple[Feature, fl
 def travel(feature: Feature, x: FloatArray, step: float, k: FloatArray) -> FloatArray:
     """Value of one continuous or ordinal feature at k.
 
-    It stays within the range; a row that starts outside may come nearer but never goes further out. In whole numbers
-    it moves to the nearest one, and exactly half way it has not moved yet: a tie keeps its value.
+    It moves within its range. A row that starts outside and is led towards the range enters it at the nearest end as
+    soon as k > 0, and travels on from there; one that is led away does not move. In whole numbers it moves to the
+    nearest one, and exactly half way it has not moved yet: a tie keeps its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = FeatureSpace.from_matrix(np.array([[1.0], [5.0], [9.0]]), columns=["x"], ranges={"x": (4, 6)})
+    >>> [travel(space["x"], np.array([1.0, 5.0, 9.0]), 0.5, np.full(3, k)).tolist() for k in (0.0, 1e-20, 1.0)]
+    [[1.0, 5.0, 9.0], [4.0, 5.0, 9.0], [4.5, 5.5, 9.0]]
     """
     moved = k * step
     if feature.whole:
         moved = np.sign(step) * np.ceil(np.abs(moved) - 0.5)
-    return np.minimum(np.maximum(x + moved, np.minimum(x, feature.low)), np.maximum(x, feature.high))
+    there = np.minimum(np.maximum(entered(feature, x, step) + moved, feature.low), feature.high)
+    led_away = x > feature.high if step > 0 else x < feature.low
+    return np.where((k > 0.0) & ~led_away, there, x)
+
+
+def entered(feature: Feature, x: FloatArray, step: float) -> FloatArray:
+    """Where a feature sets out from: its value, or the nearest end of its range that it is led towards."""
+    return np.maximum(x, feature.low) if step > 0 else np.minimum(x, feature.high)
+
+
+def starts_outside(space: FeatureSpace, Z: FloatArray) -> BoolArray:
+    """Which rows have a movable feature outside its range."""
+    out = np.zeros(len(Z), dtype=bool)
+    for f in space.scalars:
+        if f.can_move:
+            out |= (Z[:, f.start] < f.low) | (Z[:, f.start] > f.high)
+    return out
 
 
 def positions(space: FeatureSpace, Z: FloatArray, delta: FloatArray, k: FloatArray | float) -> FloatArray:
@@ -150,7 +174,7 @@ def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float) ->
     last = np.zeros(len(Z))  # where everything that has an end has reached it
     rates, lags = [], []  # what each endless feature costs per k at least; a whole step may lag half a unit behind
     for f, step in movers(space, delta):
-        x = Z[:, f.start]
+        x = entered(f, Z[:, f.start], step)
         end = f.high if step > 0 else f.low
         if np.isfinite(end):
             room = np.nan_to_num(np.maximum((end - x) * np.sign(step), 0.0), nan=0.0)

@@ -81,11 +81,14 @@ class FeatureSpace:
         immutable, increasing, decreasing
             Features that may not move, may only rise, may only fall.
         ranges
-            ``(low, high)`` by feature, or ``"unbounded"`` by feature or for all; by default the range of the data.
+            ``(low, high)`` by feature, or ``"unbounded"`` by feature or for all; by default the range of the data. A
+            row outside that moves a feature ends within its range: led towards it, it enters at the nearest end as soon
+            as it moves, at the cost of the whole change; led away, it stays where it is.
         whole
             Features that move in whole numbers; by default the columns of integer type.
         permitted
-            For a categorical or ordinal feature the categories that one may move to; by default all of them.
+            For a categorical or ordinal feature the categories that one may move to; by default all of them. Of an
+            ordinal feature they are a run of the order, and rows outside it move as those outside a range do.
         max_categories
             A feature with more categories than this is an error: group the rare ones first.
 

@@ -52,15 +52,19 @@ def test_an_event_comes_at_the_first_k(
     def above(k: FloatArray) -> NDArray[np.bool_]:
         return np.asarray(rays.travel(feature, np.full(len(k), x), step, k) > threshold)
 
-    kind, ends = (WHOLE if whole else LINEAR), (min(x, low), max(x, high))
-    some = np.array([0.0, limit / 3, limit])
+    kind, ends = (WHOLE if whole else LINEAR), (low, high)
+    some = np.array([5e-324, limit / 3, limit])
     there = rays.travel(feature, np.full(3, x), step, some)
-    here = [value_at(k, kind, x, step, *ends, 0.0, 0.0) for k in some.tolist()]
+    if x > high if step > 0 else x < low:  # led away from its range
+        assert (there == x).all()
+        return
+    origin = float(rays.entered(feature, np.array([x]), step)[0])
+    here = [value_at(k, kind, origin, step, *ends, 0.0, 0.0) for k in some.tolist()]
     np.testing.assert_array_equal(here, there)
     if above(np.array([limit]))[0] == (x > threshold):
         return
     last = last_alike(above, np.zeros(1), np.array([limit]))
-    assert flip_at(limit, kind, x, step, *ends, 0.0, threshold) == np.nextafter(last, np.inf)[0]
+    assert flip_at(limit, kind, origin, step, *ends, 0.0, threshold) == np.nextafter(last, np.inf)[0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -52,7 +52,7 @@ def may_become(space: FeatureSpace, Z: FloatArray, after: FloatArray) -> BoolArr
             ok = (now >= low) & (now <= high)
             ok &= f.sense * (now - before) >= 0
             if f.whole:
-                steps = now - before
+                steps = now - np.clip(before, f.low, f.high)  # from where it enters its range
                 ok &= (np.rint(steps) == steps) | (now == f.low) | (now == f.high)
             out &= stays | ok
     return out
@@ -132,7 +132,7 @@ def _changes(space: FeatureSpace, cost: CostModel, Z: FloatArray, limit: FloatAr
         sign = np.full(SAMPLE, f.sense) if f.sense else rng.choice([-1.0, 1.0], SAMPLE)
         step = sign * spent * share / rate
         x = after[:, f.start]
-        moved = np.clip(x + (np.rint(step) if f.whole else step), f.low, f.high)
+        moved = np.clip(np.clip(x, f.low, f.high) + (np.rint(step) if f.whole else step), f.low, f.high)
         fits = moves & np.isfinite(moved) & (f.sense * (moved - x) >= 0)
         after[:, f.start] = np.where(fits, moved, x)
     changed = ~((after == Z[rows]) | np.isnan(after)).all(axis=1)

@@ -138,7 +138,7 @@ def nearest(f: Feature, x: float, cuts: FloatArray) -> tuple[FloatArray, IntArra
     """The value nearest to x in every cell that a row at x can reach, ascending, and which cells these are.
 
     A feature stays where it is or goes to a value within its range, in its sense. In whole numbers it moves by whole
-    steps, or to an end of the range.
+    steps, from the end of the range if it starts outside, or to an end of the range.
     """
     here = int(np.searchsorted(cuts, x))
     below, above = np.append(-np.inf, cuts), np.append(cuts, np.inf)  # open and closed ends of each cell
@@ -146,7 +146,8 @@ def nearest(f: Feature, x: float, cuts: FloatArray) -> tuple[FloatArray, IntArra
     up = np.maximum(np.nextafter(below, np.inf), f.low)
     down = np.minimum(above, f.high)
     if f.whole:
-        up, down = _stepwise(x, up, f.low, rising=True), _stepwise(x, down, f.high, rising=False)
+        up = _stepwise(max(x, f.low), up, f.low, rising=True)
+        down = _stepwise(min(x, f.high), down, f.high, rising=False)
     rises = (place > here) & (up > x) & (up <= above) & (up <= f.high) & (f.sense >= 0)
     falls = (place < here) & (down < x) & (down > below) & (down >= f.low) & (f.sense <= 0)
     stays = place == here

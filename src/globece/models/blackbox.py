@@ -183,7 +183,7 @@ class _Rays:
     Z: FloatArray
     directions: FloatArray
     glides: BoolArray  # (rays,) whether a continuous or ordinal feature moves
-    switches: FloatArray  # (rays, blocks) the first k past each switch, inf where there is none
+    switches: FloatArray  # (rays, jumps) the first k past each switch, or into a range; inf where there is none
     points: FloatArray  # (rays, points) ascending, inf fills up
 
     @classmethod
@@ -199,12 +199,17 @@ class _Rays:
         n, n_rays = len(Z), limit.size
         most = max((sum(1 for _ in rays.switches(space, delta)) for delta in directions), default=0)
         past = np.full((n_rays, most), np.inf)
-        glides = np.zeros(n_rays, dtype=bool)
+        glides, enters = np.zeros(n_rays, dtype=bool), np.zeros(n_rays, dtype=bool)
         for i, delta in enumerate(directions):
             mine = slice(i * n, (i + 1) * n)
             bounds = rays.row_switches(space, Z, delta)
             past[mine, : bounds.shape[1]] = np.nextafter(bounds, np.inf)
             glides[mine] = any(True for _ in rays.movers(space, delta))
+            for f, step in rays.movers(space, delta):
+                x = Z[:, f.start]
+                enters[mine] |= x < f.low if step > 0 else x > f.high
+        if enters.any():  # a range that a row starts outside of is entered at once
+            past = np.hstack([past, np.where(enters, SMALLEST, np.inf)[:, None]])
         end = limit.reshape(-1, 1)
         if scalars is not None:
             points = np.broadcast_to(scalars, (n_rays, len(scalars)))

@@ -337,8 +337,17 @@ def _walk(  # type: ignore[no-untyped-def]
             n_events, n_moving = 0, 0
             for c in range(c0, c1):
                 x = Z[i, column[c]]
-                end = max(x, high[c]) if step[c] > 0 else min(x, low[c])
-                moves[c] = x == x and end != x
+                end, rising = high[c] if step[c] > 0 else low[c], step[c] > 0
+                if x < low[c] if rising else x > high[c]:  # it enters its range as soon as it moves
+                    inside = low[c] if rising else high[c]
+                    for j in range(m):
+                        A[j] += weight[c, j] * (inside - x)
+                    for e in range(first_edge[c], first_edge[c + 1]):
+                        if (x <= edge[e] < inside) if rising else (inside <= edge[e] < x):
+                            for j in range(m):
+                                A[j] += jump[e, j] if rising else -jump[e, j]
+                    x = inside
+                moves[c] = x < end if rising else x > end
                 if not moves[c]:
                     continue
                 n_moving += 1
@@ -407,8 +416,8 @@ def _walk(  # type: ignore[no-untyped-def]
                 if kind[event] == _END:
                     moves[c] = False
                     n_moving -= 1
-                    x = Z[i, column[c]]
-                    end = max(x, high[c]) if step[c] > 0 else min(x, low[c])
+                    x = max(Z[i, column[c]], low[c]) if step[c] > 0 else min(Z[i, column[c]], high[c])
+                    end = high[c] if step[c] > 0 else low[c]
                     for j in range(m):
                         # a slope that was added and taken away again leaves rounding behind: make it nothing
                         s[j] = s[j] - weight[c, j] * step[c] if n_moving else 0.0

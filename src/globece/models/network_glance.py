@@ -13,7 +13,17 @@ import numba
 import numpy as np
 
 from globece.models.network_layers import Net
-from globece.models.network_moves import at_rest_first, first_layer, just_past, lay_out, make_plan, most_events
+from globece.models.network_moves import (
+    ENTERS,
+    PLAIN,
+    UNCOUNTABLE,
+    at_rest_first,
+    first_layer,
+    just_past,
+    lay_out,
+    make_plan,
+    most_events,
+)
 from globece.models.network_rows import AT, BENDS, COUNT, REST, SLOPE, STAIRS, SWITCH_AT, SWITCHES
 from globece.models.network_units import forward
 from globece.parallel import over_rows
@@ -109,6 +119,7 @@ def _rows(  # type: ignore[no-untyped-def]
         at_rest_first(entry, row, fill, bias, rest)
         here[:wide] = rest
         at_rest = forward(weights, layout, exit_, bias, leak, closed, here, spare, index, value, 0.0)
+        changed = False
         for i in range(len(slopes)):
             if at_rest > 0.0:
                 scalar[i, r] = np.nextafter(0.0, np.inf)
@@ -116,12 +127,22 @@ def _rows(  # type: ignore[no-untyped-def]
             if np.isnan(at_rest):  # a value is missing for which the network has no answer
                 continue
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
-            if not lay_out(
+            if changed:  # the last direction moved what is at rest
+                at_rest_first(entry, row, fill, bias, rest)
+            told = lay_out(
                 entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids
-            ):  # fmt: skip
+            )  # fmt: skip
+            changed, score = told != PLAIN, at_rest
+            if told == UNCOUNTABLE:
                 continue
+            if told == ENTERS:
+                first_layer(entry, first, moves, ids, 0.0, True, here)
+                score = forward(weights, layout, exit_, bias, leak, closed, here, spare, index, value, 0.0)
+                if score > 0.0:
+                    scalar[i, r] = just_past(moves, ids, 0.0)
+                    continue
             scalar[i, r] = _along(
                 entry, weights, layout, exit_, bias, leak, closed, first, moves, ids, index, value, here, spare,
-                limit[i, r], at_rest,
+                limit[i, r], score,
             )  # fmt: skip

@@ -45,6 +45,7 @@ from globece.models.passing import above, after_steps
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 MOST_COUNTED = 2.0**45  # whole steps along one ray
+PLAIN, ENTERS, UNCOUNTABLE = 0, 1, 2  # what `lay_out` says of a ray
 
 
 class Plan(NamedTuple):
@@ -312,13 +313,19 @@ def just_past(moves, ids, k):  # type: ignore[no-untyped-def]
 def lay_out(  # type: ignore[no-untyped-def]
     entry, row, codes, limit, columns, steps, low, high, whole, slope, blocks, starts, targets, lower, first, moves, ids
 ):  # fmt: skip
-    """Say what happens along one direction from this row; return whether that can be told.
+    """Say what happens along one direction from this row: ``PLAIN``, ``ENTERS`` or ``UNCOUNTABLE``.
 
-    It cannot where whole steps are so many that they are no longer told apart.
+    Where it enters ranges that it starts outside of, this is added to what the first layer is at rest. It cannot be
+    told what happens where whole steps are so many that they are no longer told apart.
     """
-    bends, stairs, switches, free = 0, 0, 0, True
+    bends, stairs, switches, free, kind = 0, 0, 0, True, PLAIN
     for c in range(len(columns)):
         x, step = row[columns[c]], steps[c]
+        if x < low[c] if step > 0.0 else x > high[c]:
+            inside = low[c] if step > 0.0 else high[c]
+            for o in range(first.shape[1]):
+                first[REST, o] += (inside - x) * entry[columns[c], o]
+            x, kind = inside, ENTERS
         room = high[c] - x if step > 0.0 else x - low[c]
         if np.isnan(x) or room <= 0.0 or whole[c] or room < abs(step) * limit:
             free = False
@@ -329,12 +336,14 @@ def lay_out(  # type: ignore[no-untyped-def]
         for c in range(len(columns)):
             column, step = columns[c], steps[c]
             x = row[column]
+            if x < low[c] if step > 0.0 else x > high[c]:
+                x = low[c] if step > 0.0 else high[c]
             room = high[c] - x if step > 0.0 else x - low[c]
             if np.isnan(x) or room <= 0.0:
                 continue
             if whole[c]:
                 if min(room, abs(step) * limit) > MOST_COUNTED:
-                    return False
+                    return UNCOUNTABLE
                 ids[STAIR_COLUMN, stairs] = column
                 moves[STAIR_STEP, stairs], moves[STAIR_MOST, stairs] = step, room
                 stairs += 1
@@ -352,4 +361,4 @@ def lay_out(  # type: ignore[no-untyped-def]
             ids[SWITCH_FROM, switches], ids[SWITCH_TO, switches] = starts[s] + code, starts[s] + targets[s]
             switches += 1
     ids[COUNT, BENDS], ids[COUNT, STAIRS], ids[COUNT, SWITCHES] = bends, stairs, switches
-    return True
+    return kind

@@ -30,7 +30,7 @@ def first_flip_plain(
 def _happenings(space: FeatureSpace, row: FloatArray, delta: FloatArray, limit: float) -> list[float]:
     found = rays.row_switches(space, row[None], delta)[0].tolist()
     for f, step in rays.movers(space, delta):
-        x, size = row[f.start], abs(step)
+        x, size = float(rays.entered(f, row[f.start], step)), abs(step)
         room = max(f.high - x if step > 0 else x - f.low, 0.0)
         if f.whole and not np.isnan(x):
             found += [(n + 0.5) / size for n in range(int(min(room, limit * size + 1.0)))]

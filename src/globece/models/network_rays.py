@@ -20,6 +20,8 @@ import numpy as np
 
 from globece.models.network_layers import Net
 from globece.models.network_moves import (
+    PLAIN,
+    UNCOUNTABLE,
     at_rest_first,
     bound_first,
     first_layer,
@@ -314,17 +316,22 @@ def _rows(  # type: ignore[no-untyped-def]
         at_rest_first(entry, row, fill, bias, rest)
         origin[:wide] = rest
         at_rest = forward(weights, layout, exit_, bias, leak, closed, origin, origin32, index, value, 0.0)
+        changed = False
         for i in range(len(slopes)):
             if not start[i, r] < limit[i, r]:
                 continue
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
-            if not lay_out(
+            if changed:  # the last direction moved what is at rest
+                at_rest_first(entry, row, fill, bias, rest)
+            told = lay_out(
                 entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids
-            ):  # fmt: skip
+            )  # fmt: skip
+            changed = told != PLAIN
+            if told == UNCOUNTABLE:
                 scalar[i, r] = np.nan
                 continue
-            if start[i, r] == 0.0 and need[i, r] == 0.0:
+            if start[i, r] == 0.0 and need[i, r] == 0.0 and told == PLAIN:
                 if at_rest > 0.0:  # favourable as it is
                     scalar[i, r] = np.nextafter(0.0, np.inf)
                     continue

@@ -100,7 +100,10 @@ def _below(k: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def value_at(k: float, kind: int, x: float, step: float, low: float, high: float, other: float, when: float) -> float:
-    """Value of a moving slot at k, operation for operation as :func:`globece.rays.travel` computes it."""
+    """Value of a moving slot at k > 0, operation for operation as :func:`globece.rays.travel` computes it.
+
+    ``x`` is where it sets out from: for a row outside a range, the end of it where it enters.
+    """
     if kind == SWITCH:
         return other if k >= when else x
     moved = k * step
@@ -122,6 +125,8 @@ def flip_at(
     if kind == SWITCH:
         return when
     rising = step > 0.0
+    if (x > threshold) == rising:
+        return SMALLEST_DOUBLE  # passed on entering the range
     if kind == LINEAR:
         # x + moved rounds to above the threshold from half the gap to the next double on
         size = abs(threshold)
@@ -248,6 +253,7 @@ class Journey(NamedTuple):
     pace: FloatArray  # k per unit
     low: FloatArray
     high: FloatArray
+    origin: FloatArray  # where it sets out from: its value, or the end of its range where it enters
     other: FloatArray  # value after a switch
     when: FloatArray  # k from which a switch has happened
     final: FloatArray  # value at the limit
@@ -305,10 +311,14 @@ def _set_out(ground: Ground, routes: Routes, d: int, x: FloatArray, limit: float
         if x[c] != x[c]:  # missing stays missing
             continue
         kind = WHOLE if ground.whole[c] else LINEAR
-        step, low, high = routes.mover_step[q], min(x[c], ground.low[c]), max(x[c], ground.high[c])
-        final = value_at(limit, kind, x[c], step, low, high, 0.0, 0.0)
+        step, low, high = routes.mover_step[q], ground.low[c], ground.high[c]
+        if x[c] > high if step > 0.0 else x[c] < low:  # led away from its range
+            continue
+        origin = max(x[c], low) if step > 0.0 else min(x[c], high)
+        final = value_at(limit, kind, origin, step, low, high, 0.0, 0.0)
         if final != x[c]:
             on.kind[c], on.step[c], on.low[c], on.high[c], on.final[c] = kind, step, low, high, final
+            on.origin[c] = origin
             on.pace[c] = 1.0 / abs(step) if abs(step) > 1e-300 else 0.0
             on.moving[n] = c
             n += 1
@@ -322,6 +332,7 @@ def _set_out(ground: Ground, routes: Routes, d: int, x: FloatArray, limit: float
             slot = width + b if i == 2 else ground.block_start[b] + (code if i == 0 else target)
             after = float(target) if i == 2 else float(i)
             on.kind[slot], on.when[slot], on.other[slot], on.final[slot] = SWITCH, _above(bound), after, after
+            on.origin[slot] = x[slot]
             on.moving[n] = slot
             n += 1
     return n
@@ -419,9 +430,11 @@ def _follow_rays(
         np.empty(n_slots),
         np.empty(n_slots),
         np.empty(n_slots),
+        np.empty(n_slots),
         np.empty(2 * n_slots, np.int32),
     )
     kind, step, low, high, other, when, final = on.kind, on.step, on.low, on.high, on.other, on.when, on.final
+    origin = on.origin
     event_k, event_node, event_tree, bucket = events.k, events.node, events.tree, events.bucket
     now = np.empty(n_trees, np.int32)
     sums, at_start, running = np.empty(len(verdict.start)), np.empty(len(verdict.start)), np.empty(len(verdict.start))
@@ -493,7 +506,8 @@ def _follow_rays(
                             if kind[slot] == SWITCH:
                                 soon = when[slot] * per_bucket
                             else:  # rounding and half steps leave the change no earlier than this
-                                far = abs(cut - x[slot]) - ROUNDING * (abs(cut) + abs(x[slot]))
+                                far = (cut - origin[slot]) if step[slot] > 0.0 else (origin[slot] - cut)
+                                far -= ROUNDING * (abs(cut) + abs(origin[slot]))
                                 soon = (far - 0.5 if kind[slot] == WHOLE else far) * on.pace[slot] * per_bucket
                             place = int(max(0.0, min(soon, N_BUCKETS - 1.0)))
                             if place > open_bucket:
@@ -504,15 +518,18 @@ def _follow_rays(
                         else:
                             odd = ~slot
                             slot = trees.odd_slot[odd]
-                            here = value_at(
-                                k, kind[slot], x[slot], step[slot], low[slot], high[slot], other[slot], when[slot]
-                            )
+                            here = x[slot]
+                            if k > 0.0:
+                                here = value_at(
+                                    k, kind[slot], origin[slot], step[slot], low[slot], high[slot], other[slot],
+                                    when[slot],
+                                )  # fmt: skip
                             cut, changes = _next_cut(trees, odd, width, here, final[slot])
                             if not changes:
                                 waiting[node] = False
                                 continue
                         flip = flip_at(
-                            furthest, kind[slot], x[slot], step[slot], low[slot], high[slot], when[slot], cut
+                            furthest, kind[slot], origin[slot], step[slot], low[slot], high[slot], when[slot], cut
                         )
                         _push(events, n_events, flip, node, fresh_tree[f])
                         n_events += 1
@@ -553,7 +570,7 @@ def _follow_rays(
                         value, changes = x[slot], False
                         if kind[slot] != 0:
                             value = value_at(
-                                k, kind[slot], value, step[slot], low[slot], high[slot], other[slot], when[slot]
+                                k, kind[slot], origin[slot], step[slot], low[slot], high[slot], other[slot], when[slot]
                             )
                             if is_odd:
                                 changes = value != final[slot]

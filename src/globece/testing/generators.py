@@ -82,7 +82,10 @@ class GeneratorContract:
                 if f.is_block:
                     gone = np.asarray(f.permitted)[space.codes(after, f)[moved]]
                     assert gone.all(), f"{who} {f.name!r} moves to a category that is not permitted"
-                elif f.sense:
+                else:
+                    inside = (now >= f.low) & (now <= f.high)
+                    assert inside[moved].all(), f"{who} {f.name!r} moves to a value outside its range"
+                if f.sense and not f.is_block:
                     steps = f.sense * np.nan_to_num(now - before)
                     assert (steps >= 0).all(), f"{who} {f.name!r} moves the wrong way"
 
