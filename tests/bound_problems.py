@@ -36,6 +36,7 @@ from globece.space import Feature
 MOST_POINTS = 60_000
 LINEAR = ("logistic", "scaled", "svc")
 TREES = ("tree", "regressor", "forest", "even", "extra", "boosted", "hist", "lgbm", "xgb", "three", "chance")
+ODD = ("binned", "lgbm by category", "hist by category", "lgbm missing", "hist missing", "xgb missing")
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,10 @@ class Case:
 def draw(seed: int, kind: str | None = None) -> Case | None:
     """Return a random problem, or ``None`` if nobody is affected or the model was not compiled."""
     rng = np.random.default_rng(seed)
-    kind = kind or str(rng.choice(LINEAR + TREES))
+    kind = kind or str(rng.choice(LINEAR + TREES + ODD))
     X = _frame(rng, 1 if kind in LINEAR else int(rng.integers(1, 3)))
+    if kind.endswith("missing"):
+        X.loc[rng.random(len(X)) < 0.2, "c0"] = np.nan
     model, asked = _fitted(kind, X, rng)
     constraints = _constraints(rng, X)
     space = FeatureSpace.from_frame(X, **constraints)
@@ -91,20 +94,25 @@ def _label(X: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     for name in X:
         column = X[name].cat.codes if isinstance(X[name].dtype, pd.CategoricalDtype) else X[name]
         column = (column - column.mean()) / (column.std() or 1.0)
+        column = column.fillna(1.0)
         value = value + rng.normal() * column + rng.normal() * np.sin(3 * column)
     return np.asarray(value)
 
 
 def _fitted(kind: str, X: pd.DataFrame, rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
     from sklearn.compose import make_column_transformer
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+    from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder
 
     value = _label(X, rng)
     y = (value > np.quantile(value, rng.choice([0.3, 0.5, 0.8]))).astype(int)
     numbers = [c for c in X if c[0] in "cw"]
     words = [("k", OneHotEncoder(handle_unknown="ignore"))] + ([("o", OrdinalEncoder())] if "o" in X else [])
     scaler = StandardScaler() if kind in ("scaled", "svc") or rng.random() < 0.3 else "passthrough"
-    steps = make_column_transformer((scaler, numbers), *((e, [c]) for c, e in words))
+    if kind == "binned":  # a split on a bin in the middle asks for no run of numbers that begins or ends
+        scaler = KBinsDiscretizer(4, encode="onehot", quantile_method="averaged_inverted_cdf")
+    steps: Any = make_column_transformer((scaler, numbers), *((e, [c]) for c, e in words), sparse_threshold=0)
+    if kind.endswith("category"):
+        steps = "passthrough"
     depth, few = int(rng.integers(2, 4)), int(rng.integers(1, 6))
     state = int(rng.integers(1000))
     wanted: dict[str, Any] = {"favourable": int(rng.integers(2))}
@@ -119,10 +127,18 @@ def _fitted(kind: str, X: pd.DataFrame, rng: np.random.Generator) -> tuple[Any, 
         "even": lambda: RandomForestClassifier(2 * few, max_depth=None, max_leaf_nodes=8, random_state=state),
         "extra": lambda: ExtraTreesClassifier(2 * few, max_leaf_nodes=8, random_state=state),
         "boosted": lambda: GradientBoostingClassifier(n_estimators=2 * few, max_depth=depth, random_state=state),
-        "hist": lambda: HistGradientBoostingClassifier(max_iter=2 * few, max_depth=depth, min_samples_leaf=5),
-        "lgbm": lambda: LGBMClassifier(n_estimators=2 * few, max_depth=depth, n_jobs=1, verbose=-1),
+        "hist": lambda: HistGradientBoostingClassifier(
+            max_iter=2 * few,
+            max_depth=depth,
+            min_samples_leaf=5,
+            categorical_features="from_dtype" if kind.endswith("category") else None,
+        ),
+        "lgbm": lambda: LGBMClassifier(
+            n_estimators=2 * few, max_depth=depth, n_jobs=1, verbose=-1, min_data_per_group=5, cat_smooth=1, cat_l2=1
+        ),
         "xgb": lambda: XGBClassifier(n_estimators=2 * few, max_depth=depth, n_jobs=1),
         "three": lambda: RandomForestClassifier(2 * few, max_depth=depth, random_state=state),
+        "binned": lambda: RandomForestClassifier(2 * few, max_depth=depth + 2, random_state=state),
         "chance": lambda: GradientBoostingClassifier(n_estimators=few, max_depth=2, random_state=state),
     }
     if kind == "regressor":
@@ -132,7 +148,7 @@ def _fitted(kind: str, X: pd.DataFrame, rng: np.random.Generator) -> tuple[Any, 
         wanted = {"favourable": int(rng.integers(3))}
     if kind == "chance":
         wanted["threshold"] = float(rng.choice([0.3, 0.5, 0.7]))
-    model = make_pipeline(steps, makers[kind]())
+    model = make_pipeline(steps, makers[kind.split()[0]]())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
@@ -150,8 +166,8 @@ def _constraints(rng: np.random.Generator, X: pd.DataFrame) -> dict[str, Any]:
     ranges: dict[str, Any] = {}
     for n in names:
         if n[0] in "cw" and rng.random() < 0.4:
-            values = np.sort(X[n].to_numpy(dtype=float))
-            narrow = (float(values[20]), float(values[60]))  # some rows stand outside
+            values = np.sort(X[n].dropna().to_numpy(dtype=float))
+            narrow = (float(values[len(values) // 4]), float(values[3 * len(values) // 4]))  # some rows stand outside
             ranges[n] = narrow if rng.random() < 0.6 else "unbounded"
     if ranges:
         out["ranges"] = ranges
@@ -191,7 +207,7 @@ def _values(problem: Problem, f: Feature, x: float) -> np.ndarray:
     return reachable(f, x, values[np.isfinite(values)])
 
 
-def points(problem: Problem, row: np.ndarray, *, skip: tuple[int, ...] = ()) -> np.ndarray | None:
+def points(problem: Problem, row: np.ndarray, most: int, skip: tuple[int, ...]) -> np.ndarray | None:
     """Return every row that matters, encoded, or ``None`` if there are too many; skipped columns stay."""
     options: list[list[np.ndarray]] = []
     for f in problem.space.features:
@@ -203,17 +219,17 @@ def points(problem: Problem, row: np.ndarray, *, skip: tuple[int, ...] = ()) -> 
             options.append([here])
         else:
             options.append([np.array([v]) for v in _values(problem, f, float(here[0]))])
-    if np.prod([float(len(o)) for o in options]) > MOST_POINTS:
+    if np.prod([float(len(o)) for o in options]) > most:
         return None
     return np.array([np.concatenate(p) for p in product(*options)])
 
 
-def least(problem: Problem, row: np.ndarray) -> float | None:
+def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS) -> float | None:
     """Minimum cost of a row over everything it may become, as the user's own model judges; ``None`` if unknown."""
     core, original = problem.model.core, problem.model.original  # type: ignore[attr-defined]
     linear = not isinstance(core, TreeEnsemble)
     moving = tuple(f.start for f in problem.space.scalars if linear and f.can_move and not f.whole)
-    every = points(problem, row, skip=moving)
+    every = points(problem, row, most, moving)
     if every is None or len(moving) > 1:
         return None
     if moving:

@@ -7,14 +7,15 @@ import pytest
 
 from globece.bounds import lower_bound
 from globece.directions import Problem
-from tests.bound_problems import LINEAR, TREES, draw, least
+from tests.bound_problems import LINEAR, ODD, TREES, draw, least
 
 EQUAL = 1e-9
+FEW = 8000  # points; what has more is left to the long run
 
 
 def hold(problem: Problem, described: str) -> int:
     """Check all bounds of a problem, fast and solved, and return how many inputs there were."""
-    truth = [least(problem, row) for row in problem.inputs]
+    truth = [least(problem, row, FEW) for row in problem.inputs]
     for solve in (0, len(truth)):
         found = lower_bound(problem, solve=solve)
         assert found.attained is not None
@@ -27,13 +28,20 @@ def hold(problem: Problem, described: str) -> int:
     return sum(true is not None for true in truth)
 
 
-@pytest.mark.parametrize("kind", LINEAR + TREES)
+@pytest.mark.parametrize("kind", LINEAR + TREES + ODD)
 def test_no_bound_is_above_what_trying_everything_finds_and_exact_ones_are_equal(kind: str) -> None:
-    cases = [draw(seed, kind) for seed in range(3)]
-    assert sum(hold(case.problem, case.described) for case in cases if case is not None) > 0
+    n_inputs = 0
+    for seed in range(8):
+        case = draw(seed, kind)
+        n_inputs += hold(case.problem, case.described) if case is not None else 0
+        if n_inputs >= 6:
+            break
+    assert n_inputs > 0
 
 
-@pytest.mark.parametrize("kind", ["even", "extra", "xgb", "three", "chance", "lgbm"])
+@pytest.mark.parametrize(
+    "kind", ["even", "extra", "xgb", "three", "chance", "lgbm by category", "binned", "hist missing"]
+)
 def test_solved_trees_are_exact(kind: str) -> None:
     case = draw(11, kind)
     assert case is not None
@@ -43,12 +51,12 @@ def test_solved_trees_are_exact(kind: str) -> None:
 
 def test_time_that_runs_out_leaves_bounds_that_hold() -> None:
     cut_off = 0
-    for seed in range(6):
+    for seed in range(3):
         case = draw(seed, "forest")
         assert case is not None
-        truth = np.array([least(case.problem, row) for row in case.problem.inputs], dtype=float)
+        truth = np.array([least(case.problem, row, FEW) for row in case.problem.inputs], dtype=float)
         lower_bound(case.problem, solve=1)
         found = lower_bound(case.problem, solve=len(truth), time_limit=1e-4)
-        assert (found.cost <= truth * (1 + EQUAL) + EQUAL).all()
+        assert (np.isnan(truth) | (found.cost <= truth * (1 + EQUAL) + EQUAL)).all()
         cut_off += not found.exact
     assert cut_off

@@ -146,7 +146,8 @@ def test_a_row_outside_its_range_stays_or_enters_it() -> None:
         assert nearest(f, x, cuts)[0].tolist() == expected
     whole = replace(f, whole=True)
     assert nearest(whole, 0.0, cuts)[0].tolist() == [0.0, 4.0, 6.0]
-    assert nearest(whole, 0.5, cuts)[0].tolist() == [0.5, 4.0, 5.5]
+    assert nearest(whole, 0.5, cuts)[0].tolist() == [0.5, 4.0, 6.0]
+    assert nearest(whole, 4.5, cuts)[0].tolist() == [4.5, 5.5]
     assert nearest(replace(f, sense=-1), 0.0, cuts)[0].tolist() == [0.0]
 
 

@@ -52,8 +52,11 @@ def may_become(space: FeatureSpace, Z: FloatArray, after: FloatArray) -> BoolArr
             ok = (now >= low) & (now <= high)
             ok &= f.sense * (now - before) >= 0
             if f.whole:
-                steps = now - np.clip(before, f.low, f.high)  # from where it enters its range
+                steps = now - np.clip(before, f.low, f.high)  # a row outside its range enters it first
                 ok &= (np.rint(steps) == steps) | (now == f.low) | (now == f.high)
+            if f.kind == "ordinal":
+                place = np.nan_to_num(now).astype(np.int64).clip(0, len(f.permitted) - 1)
+                ok &= np.array(f.permitted)[place]
             out &= stays | ok
     return out
 

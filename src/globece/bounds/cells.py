@@ -146,22 +146,21 @@ def nearest(f: Feature, x: float, cuts: FloatArray) -> tuple[FloatArray, IntArra
     up = np.maximum(np.nextafter(below, np.inf), f.low)
     down = np.minimum(above, f.high)
     if f.whole:
-        up = _stepwise(max(x, f.low), up, f.low, rising=True)
-        down = _stepwise(min(x, f.high), down, f.high, rising=False)
-    rises = (place > here) & (up > x) & (up <= above) & (up <= f.high) & (f.sense >= 0)
-    falls = (place < here) & (down < x) & (down > below) & (down >= f.low) & (f.sense <= 0)
+        # a row outside its range sets out from the end at which it enters
+        up = _stepwise(max(x, f.low), up, f.high, rising=True)
+        down = _stepwise(min(x, f.high), down, f.low, rising=False)
+    rises = (place > here) & (up > x) & (up > below) & (up <= above) & (up <= f.high) & (f.sense >= 0)
+    falls = (place < here) & (down < x) & (down > below) & (down <= above) & (down >= f.low) & (f.sense <= 0)
     stays = place == here
     reached = stays | ((rises | falls) & f.can_move)
     value = np.where(stays, x, np.where(place > here, up, down))
     return value[reached], place[reached]
 
 
-def _stepwise(x: float, wanted: FloatArray, end: float, *, rising: bool) -> FloatArray:
-    """The first value at or past each wanted one that whole steps from x lead to; or the end, where that is nearer."""
+def _stepwise(base: float, wanted: FloatArray, end: float, *, rising: bool) -> FloatArray:
+    """The first value at or past each wanted one that whole steps lead to; the end of the range stops the last step."""
     with np.errstate(invalid="ignore"):
-        steps = x + (np.ceil(wanted - x) if rising else np.floor(wanted - x))
+        steps = base + (np.ceil(wanted - base) if rising else np.floor(wanted - base))
         short = steps < wanted if rising else steps > wanted  # the difference was rounded
-        steps = np.where(short, steps + (1.0 if rising else -1.0), steps)
-        nearer = np.isfinite(end) & (end >= wanted if rising else end <= wanted)
-        picked = np.fmin(steps, end) if rising else np.fmax(steps, end)
-    return np.where(nearer, picked, steps)
+    steps = np.where(short, steps + (1.0 if rising else -1.0), steps)
+    return np.minimum(steps, end) if rising else np.maximum(steps, end)

@@ -91,7 +91,8 @@ def lower_bound(
         For a tree ensemble: inputs to solve for one by one, by branch and bound; evenly chosen, whatever their order.
         The others keep the fast bound.
     time_limit
-        Seconds for all of these together. What is cut off keeps the best bound proved until then.
+        Seconds for everything; compiling, once on each machine, is not counted. What is cut off keeps the best bound
+        proved by then (0 where that is nothing) and is not called exact.
     within
         For each input what a counterfactual costs that the user's own model has confirmed, ``inf`` where none is
         known: what is cheaper is looked for first, and a bound above it is refuted.

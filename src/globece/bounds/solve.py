@@ -15,7 +15,9 @@ from globece.directions.protocol import Problem
 from globece.models.trees import TreeEnsemble
 from globece.space import BoolArray, FloatArray
 
-STEPS = 512  # regions between two looks at the clock
+WORK = 5_000_000  # sides of leaves that are looked at between two looks at the clock, or so
+MOST_STEPS = 512  # regions between two looks at the clock
+KEPT = 2**26  # bytes of searches that are kept to be taken up again
 WIDER = 1e-9  # relative: how much beyond a cost that is known to do a search looks
 SHAVED = 1e-12  # relative: what rounding of costs can make
 TINY = 1e-18
@@ -80,6 +82,8 @@ def solve_rows(model: TreeEnsemble, problem: Problem, known: FloatArray, within:
                 del started[row]
             else:
                 cut_off.append(row)
+                if len(started) * searching.size > KEPT:
+                    del started[row]  # it starts again
         waiting = cut_off
     return Solved(cost, finished, point)
 
@@ -122,6 +126,7 @@ class RowSearch:
     def __init__(self, shared: Searches, x: FloatArray, course: Course, forest: branch.Forest, within: float) -> None:
         self.shared, self.x, self.course, self.forest = shared, x, course, forest
         self.within, self.proved = within, 0.0
+        self.steps = int(np.clip(WORK // max(1, len(forest.dimension)), 4, MOST_STEPS))
         self.search = self._below(within)
 
     def _below(self, most: float) -> branch.Search:
@@ -136,11 +141,16 @@ class RowSearch:
         least = float(np.sqrt(least)) if self.shared.l2 else least
         return max(least * (1.0 - SHAVED), self.proved)
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes to keep."""
+        return sum(part.nbytes for part in (*self.search, *self.forest, *self.course))
+
     def go_on(self, seconds: float) -> bool:
         """Go on for a while; whether the search is over."""
         end = time.monotonic() + seconds
         while True:
-            status = branch.run(self.course, self.forest, self.search, self.shared.grid.loose, STEPS)
+            status = branch.run(self.course, self.forest, self.search, self.shared.grid.loose, self.steps)
             self._ask()
             if status != branch.PAUSED and not self.search.counts[0]:
                 if self.search.counts[3] or np.isinf(self.within) or np.isfinite(self.search.best[1]):

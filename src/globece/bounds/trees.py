@@ -22,7 +22,7 @@ from globece.space import FloatArray, IntArray
 
 SHAVED = 1e-9  # what rounding of costs can make
 FEW = 256  # rows that are not worth another thread
-TOGETHER = 1024  # rows between two looks at the clock
+WORK = 2_000_000  # leaves that are looked at between two looks at the clock, or so
 
 
 def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -> tuple[FloatArray, int]:
@@ -38,7 +38,7 @@ def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -
     sums = list(contests(model, boxes))
     end, done = time.monotonic() + seconds, 0
     while done < len(Z) and (not done or time.monotonic() < end):
-        rows = slice(done, min(len(Z), done + TOGETHER))
+        rows = slice(done, min(len(Z), done + max(64, WORK // len(boxes.leaf))))
         done = rows.stop
         for scores, target, _ in sums:
             found = np.empty(rows.stop - rows.start)
