@@ -51,3 +51,10 @@ paper: export GLOBECE_DATA ?= $(DATA)
 endif
 paper: $(VENV)/.installed-test
 	$(BIN)/python -m experiments $(ONLY) $(if $(MODELS),--models $(MODELS)) $(PAPER)
+
+# The adversary: random tables, models and questions for a while, on two processes. `make attack MINUTES=10 SEED=5000`.
+.PHONY: attack
+MINUTES ?= 30
+SEED ?= 0
+attack: $(VENV)/.installed-test
+	$(BIN)/python -m tests.adversarial --minutes $(MINUTES) --start $(SEED) --json attack.json

@@ -1,0 +1,258 @@
+"""One problem from one seed: draw it, ask every door, let the oracle look, and say what came out."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import globece as gc
+from globece.errors import GlobeCEWarning, InvalidParameterError, VerificationError
+from tests.adversarial import asks, oracle, pipelines, rows, tables
+from tests.adversarial.oracle import Case, Failure
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of one problem.
+
+    Attributes
+    ----------
+    outcome
+        ``"exact"``, ``"searched"``, ``"refused"``, or ``"untrainable"``: nothing was asked.
+    message
+        Why it was refused, searched or not trained.
+    """
+
+    seed: int
+    kind: str
+    outcome: str
+    message: str = ""
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+    checks: tuple[str, ...] = field(default=())
+
+
+def draw(seed: int) -> Case:
+    """The problem of a seed."""
+    table = tables.draw(np.random.default_rng([seed, 0]))
+    subject = pipelines.draw(np.random.default_rng([seed, 1]), table)
+    return Case(table, subject, asks.draw(np.random.default_rng([seed, 2]), table), seed)
+
+
+def solve(seed: int) -> Report:
+    """Draw the problem of a seed, ask, and check the answers."""
+    started = time.perf_counter()
+    try:
+        case = draw(seed)
+    except pipelines.Untrainable as why:
+        return Report(seed, "-", "untrainable", str(why)[:200])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer = _answered(case)
+    seconds = time.perf_counter() - started
+    return replace(answer, failures=(*answer.failures, *_careless(caught)), seconds=seconds)
+
+
+def _answered(case: Case) -> Report:
+    kind = case.subject.kind
+    doors: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            X = case.table.X
+            ex = explained(case, X)
+        failures = list(_said(case, ex, caught))
+        if not rows.same(X, case.table.X):
+            failures.append(Failure("input changed", "the frame given is not what it was"))
+        for door, found in _doors(case, ex):
+            doors.append(door)
+            failures += found
+    except VerificationError as error:
+        return Report(case.seed, kind, "refused", str(error), (Failure("VerificationError", str(error)),))
+    except gc.GlobeCEError as error:
+        return Report(case.seed, kind, "refused", f"{type(error).__name__}: {error}", checks=tuple(doors))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        ours = [f for f in traceback.extract_tb(error.__traceback__) if "globece/" in f.filename]
+        at = f"{ours[-1].filename.rpartition('globece/')[2]}:{ours[-1].name}" if ours else where.name
+        cause = f"obscure {type(error).__name__} in {at}" if ours else f"the adversary itself: {type(error).__name__}"
+        return Report(case.seed, kind, "refused", str(error)[:300], (Failure(cause, traceback.format_exc()),))
+    why = next((str(w.message) for w in caught if issubclass(w.category, GlobeCEWarning)), "")
+    return Report(case.seed, kind, ex.provenance.method, why, tuple(failures), checks=tuple(doors))
+
+
+def explained(case: Case, X: Any, **more: Any) -> gc.Explanation:
+    """The explanation that is asked for."""
+    ask = case.ask
+    space = ask.space(case.table)
+    robust = None if ask.robust is None else gc.Robust(**ask.robust)
+    return gc.explain(
+        case.subject.model,
+        X,
+        space=space,
+        cost=ask.price.model(space, X),
+        budget=ask.budget,
+        n_directions=ask.n_directions,
+        settings=gc.Settings(**ask.settings, **more),
+        robust=robust,
+        rng=case.seed,
+        **case.subject.asked,
+    )
+
+
+def _said(case: Case, ex: gc.Explanation, caught: list[warnings.WarningMessage]) -> Iterator[Failure]:
+    """A model with a predict method that is searched says so."""
+    told = any(issubclass(w.category, GlobeCEWarning) for w in caught)
+    asked = case.ask.settings.get("exact", True)
+    known = hasattr(case.subject.model, "predict") or hasattr(case.subject.model, "parameters")
+    if ex.provenance.method == "searched" and asked and known and not told:
+        yield Failure("searched without a word", case.subject.kind)
+    if ex.provenance.method not in ("exact", "searched"):
+        yield Failure("method", ex.provenance.method)
+
+
+def _careless(caught: list[warnings.WarningMessage]) -> Iterator[Failure]:
+    """Warnings of NumPy that come from the library's own lines."""
+    seen = set()
+    for w in caught:
+        place = str(w.filename)
+        if "/globece/" in place and issubclass(w.category, RuntimeWarning):
+            where = f"{place.rpartition('globece/')[2]}:{w.lineno}"
+            if where not in seen:
+                seen.add(where)
+                yield Failure(f"careless warning in {place.rpartition('globece/')[2]}", f"{where}: {w.message}")
+
+
+def _doors(case: Case, ex: gc.Explanation) -> Iterator[tuple[str, list[Failure]]]:
+    """Each thing that is tried, and what was found."""
+    yield "explain", list(oracle.check(case, ex))
+    if ex.provenance.method == "exact" and case.ask.robust is None:
+        yield "nothing earlier", list(oracle.nothing_earlier(case, ex))
+        yield "search", list(oracle.agrees_with_search(case, ex))
+    elif case.ask.robust is None:
+        yield "search", []
+    for door in case.ask.doors:
+        try:
+            yield door, list(DOORS[door](case, ex))
+        except VerificationError as error:
+            yield door, [Failure(f"VerificationError in {door}", str(error))]
+
+
+def _json(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    again = gc.Explanation.from_json(ex.to_json())
+    for name in ("directions", "inputs", "scalars", "costs", "rows"):
+        if not np.array_equal(getattr(ex, name), getattr(again, name), equal_nan=True):
+            yield Failure("JSON round trip", name)
+    if not rows.same(ex.counterfactuals().after, again.counterfactuals().after):
+        yield Failure("JSON round trip", "counterfactuals")
+
+
+def _pickle(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    try:
+        pickle.dumps(case.subject.model)
+    except Exception:
+        return
+    try:
+        again = pickle.loads(pickle.dumps(ex))
+    except Exception as error:
+        yield Failure("pickle", f"{type(error).__name__}: {error}")
+        return
+    if not np.array_equal(ex.scalars, again.scalars):
+        yield Failure("pickle", "scalars")
+
+
+def _apply(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    """The same rows in another order and without the others have the same scalars."""
+    if not len(ex.rows):
+        return
+    place = case.rng().permutation(len(ex.rows))[: max(1, len(ex.rows) // 2)]
+    again = ex.apply(rows.take(case.table.X, ex.rows[place]))
+    if len(again.rows) != len(place):
+        yield Failure("apply: affected", f"{len(again.rows)} of {len(place)} rows")
+        return
+    was, now = ex.scalars[:, place], again.scalars
+    if not (np.isfinite(was) == np.isfinite(now)).all():
+        yield Failure("apply: another outcome among other rows", f"{int((np.isfinite(was) != np.isfinite(now)).sum())}")
+    elif not np.allclose(was, now, rtol=1e-6 if ex.provenance.method == "exact" else 1e-4):
+        yield Failure("apply: another scalar among other rows", f"{float(np.nanmax(np.abs(was - now)))}")
+
+
+def _bound(case: Case, ex: gc.Explanation, solve: int = 0) -> Iterator[Failure]:
+    if case.ask.robust is not None:
+        return
+    try:
+        bound = ex.lower_bound(solve=solve, time_limit=5.0)
+    except InvalidParameterError:
+        return  # none is known for this kind of model
+    yield from oracle.bound_holds(case, ex, bound)
+
+
+def _solve(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    return _bound(case, ex, solve=6)
+
+
+def _benefits(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    """An action made of a few features, taken by everybody or as far as each needs."""
+    rng, action = case.rng(), {}
+    for c in rng.permutation(np.array([c.name for c in case.table.columns]))[:2]:
+        column, f = case.table[str(c)], ex.space[str(c)]
+        if not f.can_move:
+            continue
+        if f.is_block:
+            allowed = [k for k, ok in zip(f.categories, f.permitted, strict=True) if ok]
+            action[f.name] = allowed[int(rng.integers(len(allowed)))]
+        else:
+            sign = case.ask.sense(f.name) or int(rng.choice([-1, 1]))
+            way = 0.4 * float(np.nanmax(column.values) - np.nanmin(column.values)) if column.is_number else 1.0
+            action[f.name] = sign * (max(1.0, round(way)) if f.whole else way)
+    if not action:
+        return
+    for mode in ("fixed", "scaled"):
+        found = gc.who_benefits(
+            case.subject.model,
+            case.table.X,
+            action,
+            mode=mode,  # type: ignore[arg-type]
+            space=ex.space,
+            cost=ex.cost,
+            budget=ex.budget,
+            settings=gc.Settings(**case.ask.settings),
+            **case.subject.asked,
+        )
+        yield from (Failure(f"benefits: {f.cause}", f.detail) for f in oracle.check(case, found.explanation))
+
+
+def _audit(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+    half = np.arange(case.table.n_rows) % 2 == 0
+    found = gc.audit(
+        case.subject.model,
+        case.table.X,
+        by={"even": half, "odd": ~half},
+        space=ex.space,
+        cost=ex.cost,
+        budget=ex.budget,
+        n_directions=2,
+        settings=gc.Settings(**case.ask.settings),
+        judging=gc.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
+        rng=case.seed,
+        **case.subject.asked,
+    )
+    yield from (Failure(f"audit: {f.cause}", f.detail) for f in oracle.check(case, found.explanation))
+
+
+DOORS = {
+    "json": _json,
+    "pickle": _pickle,
+    "apply": _apply,
+    "bound": _bound,
+    "solve": _solve,
+    "benefits": _benefits,
+    "audit": _audit,
+}
