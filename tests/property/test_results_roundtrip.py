@@ -27,7 +27,9 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     n = draw(st.integers(2, 6))
 
     def column(values: st.SearchStrategy[object]) -> pd.Series:
-        return pd.Series(draw(st.lists(values, min_size=n, max_size=n)), dtype=object)
+        first: dict[object, object] = {}  # 1, True and 1.0 in one column are refused
+        drawn = draw(st.lists(values, min_size=n, max_size=n))
+        return pd.Series([first.setdefault(v, v) for v in drawn], dtype=object)
 
     first = draw(st.floats(-1e6, 1e6))
     columns = {
