@@ -14,7 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 from globece import FeatureSpace, as_model
 from globece.models.adapt import Compiled
 from globece.models.blackbox import BlackBox
-from globece.models.checking import spot_check
+from globece.models.checking import check, spot_check
+from globece.models.compose import NotCompiled
 from globece.models.decision import decision
 
 RNG = np.random.default_rng(0)
@@ -96,3 +97,66 @@ class TestSpotCheck:
         D = RNG.normal(size=(4, 3))
         limit = np.full((4, len(Z)), 5.0)
         assert spot_check(found, Z, D, found.first_flip(Z, D, limit), limit, most=2000) is None
+
+
+class TestCheck:
+    """A core with one thing wrong is found out, from few rows and from many."""
+
+    @staticmethod
+    def parts(rows: pd.DataFrame, model: Any, **how: Any) -> tuple[Any, BlackBox, Any]:
+        space = FeatureSpace.from_frame(rows)
+        found = as_model(model, space, rows=space.encode(rows), **how)
+        assert isinstance(found, Compiled)
+        check(found.core, found.original, space.encode(rows))  # as it is, it agrees
+        return found.core, found.original, space.encode(rows)
+
+    @pytest.mark.parametrize("rows", [3, 30, 300])
+    def test_a_boundary_that_is_off(self, rows: int) -> None:
+        numbers = X[["a"]].assign(b=RNG.normal(size=len(X)))
+        model = LogisticRegression().fit(numbers, numbers.sum(axis=1) > 0.5)
+        numbers = numbers.iloc[np.argsort(numbers.sum(axis=1))]  # so that the boundary runs through the few rows, too
+        core, box, Z = self.parts(numbers.iloc[np.linspace(0, len(X) - 1, rows).astype(int)], model)
+        for wrong in (0.01, -0.01):
+            with pytest.raises(NotCompiled, match="another outcome"):
+                check(replace(core, intercepts=core.intercepts + wrong), box, Z)
+
+    @pytest.mark.parametrize("rows", [4, 300])
+    def test_a_weight_that_is_off(self, rows: int) -> None:
+        """Too little to change an outcome here, but the rows are in another order."""
+        numbers = X[["a"]].assign(b=RNG.normal(size=len(X)))
+        model = LogisticRegression().fit(numbers, numbers.sum(axis=1) > 0.5)
+        core, box, Z = self.parts(numbers.iloc[:rows], model, threshold=1e-30)
+        with pytest.raises(NotCompiled, match="ranks rows differently"):
+            check(replace(core, weights=core.weights * np.array([1.0, 1.05])), box, Z)
+
+    @pytest.mark.parametrize("rows", [5, 300])
+    def test_a_pair_of_categories_that_is_left_out(self, rows: int) -> None:
+        """Nobody among the rows given has both, and the pair changes the outcome of few."""
+        frame = X[~((X["job"] == "q") & (X["home"] == "y"))].iloc[:rows]
+        frame = pd.concat([frame, frame.iloc[:1].assign(job="q"), frame.iloc[:1].assign(home="y", a=2.0)])
+        space = FeatureSpace.from_frame(frame)
+        weights = np.zeros((1, space.width))
+        weights[0, space["a"].start] = 1.0
+        number = FeatureSpace.from_matrix(X[["a"]].to_numpy(), columns=["a"])
+        plain_core = as_model((np.array([1.0]), -1.0), number).core  # type: ignore[union-attr]
+        core = replace(plain_core, space=space, weights=weights, fill=np.zeros(space.width))
+        check(core, BlackBox(decision(plain), space), space.encode(frame))
+        with pytest.raises(NotCompiled, match="another outcome"):
+            check(core, BlackBox(decision(crossed), space), space.encode(frame))
+
+    def test_no_rows_are_no_excuse(self) -> None:
+        numbers = X[["a"]].assign(b=RNG.normal(size=len(X)))
+        model = LogisticRegression().fit(numbers, numbers.sum(axis=1) > 0.5)
+        core, box, _ = self.parts(numbers, model)
+        check(core, box)
+        with pytest.raises(NotCompiled):
+            check(replace(core, weights=-core.weights), box)
+
+    def test_it_asks_little(self) -> None:
+        numbers = X[["a"]].assign(b=RNG.normal(size=len(X)))
+        model = LogisticRegression().fit(numbers, numbers.sum(axis=1) > 0.5)
+        core, box, Z = self.parts(numbers, model)
+        calls, rows = box.decide.tally.calls, box.decide.tally.rows
+        check(core, box, Z, box.favourable(Z))
+        assert box.decide.tally.calls - calls <= 4
+        assert box.decide.tally.rows - rows <= 2500

@@ -17,11 +17,11 @@ from globece.errors import GlobeCEError, GlobeCEWarning, InvalidParameterError
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox, search_undecided
 from globece.models.checking import check
-from globece.models.compose import Category, NotCompiled, Symbol, compose, inputs_of, raw_symbols
+from globece.models.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
 from globece.models.final import LinearRule, half_spaces, is_linear, unwrap
 from globece.models.inputs import Input
-from globece.models.known import described, is_kind
+from globece.models.known import described, is_kind, kind_of, library_class
 from globece.models.linear import LinearModel
 from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
@@ -146,7 +146,15 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
     if not (module or hasattr(model, "predict")):
         return box
     if decide.classes is None and decide.threshold is None and not module:
-        return box  # numbers without a threshold: the first answer will say what is missing
+        if bool(kind_of(model)) and hasattr(
+            model, "fit"
+        ):  # of numbers without a threshold the first answer says what is missing
+            message = (
+                f"{decide.name} has no classes: it is searched as a black box, and whoever it answers with "
+                f"{decide.favourable!r} has the favourable outcome"
+            )
+            warnings.warn(message, GlobeCEWarning, stacklevel=3)
+        return box
     try:
         core = compile_model(model, box.space, decide)
         check(core, box, rows, outcomes)
@@ -219,10 +227,12 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
     if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
-        raise NotCompiled(f"step {name}: {described(estimator)}")  # before its steps: they are not to blame
+        raise NotCompiled(f"step {described(estimator)}")  # before its steps: they are not to blame
     try:
         planes = half_spaces(estimator, final.favourable, final.threshold)
-        reading = tree_import.read(estimator) if planes is None and trees.supports(estimator) else None
+        by_trees = planes is None and trees.supports(estimator)
+        sparse = by_trees and _library(estimator) == "xgboost" and _is_sparse(final.steps, space)
+        reading = tree_import.read(estimator, sparse=sparse) if by_trees else None
     except GlobeCEError as error:
         raise NotCompiled(f"step {name}: {error}") from error
     symbols = raw_symbols(space)
@@ -247,6 +257,24 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _library(estimator: Any) -> str:
+    known = library_class(estimator)
+    return "" if known is None else known.__module__.split(".")[0]
+
+
+def _is_sparse(steps: Sequence[Any], space: FeatureSpace) -> bool:
+    """Whether steps give a sparse matrix: they are run on one row to see."""
+    if not steps:
+        return False
+    rows = space.decode(base_row(space)[None])
+    for step in steps:
+        if step is not None and not isinstance(step, str):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = step.transform(rows)
+    return hasattr(rows, "toarray")
 
 
 def _check_names(estimator: Any, names: list[str], name: str) -> None:

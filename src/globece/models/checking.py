@@ -25,6 +25,7 @@ SAMPLE = 256  # of the rows given, from which others are made
 MIXED_ROWS = 320  # rows of every category and every value, drawn column by column
 PAIR_ROWS = 192  # and for pairs of categories that these leave out
 RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 32, 6, 3.0
+BESIDE = 1e-4  # share of the way by which a point lies beside the boundary
 SCORED = 768  # rows whose scores are compared
 SPOT_RAYS = 192  # rays of a result that the original is asked about
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
@@ -52,7 +53,8 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
         some = np.vstack([some, rows[_missing_rows(rows)]])
     else:
         some = _drawn(box.space, 64, rng)
-    built = np.vstack([_mixed(box.space, some, rng), _pairs(box.space, some, rng), *_along_rays(core, some, rng)])
+    mixed = _mixed(box.space, some, rng)
+    built = np.vstack([mixed, _pairs(box.space, some, rng), *_along_rays(core, np.vstack([some, mixed]), rng)])
     seen = box.space.settle(built)
     try:
         theirs = box.favourable(built)
@@ -180,7 +182,7 @@ def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> F
 
 
 def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
-    """Points on random rays: where the compiled model first flips, right before that, and on the way there."""
+    """Points on random rays: right before and behind where the compiled model first flips, and on the way there."""
     space = core.space
     rows = some[~core.favourable(some)]
     if not len(rows) or not space.movable:
@@ -192,7 +194,7 @@ def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list
     found = []
     for delta, k in zip(D, flips, strict=True):
         end = np.where(np.isfinite(k), k, RAY_LIMIT)
-        for share in (rng.random(len(k)), np.full(len(k), 1.0 - 1e-3), np.ones(len(k))):
+        for share in (rng.random(len(k)), 1.0 - BESIDE, 1.0 + BESIDE):
             found.append(rays.positions(space, rows, delta, share * end))
     return found
 
@@ -284,7 +286,7 @@ def _points_before(
         mine = np.flatnonzero(which // n == i)
         rows = Z[which[mine] % n]
         end = ends[i, which[mine] % n][:, None]
-        share = np.hstack([rng.random((len(mine), SPOT_POINTS - 1)), np.full((len(mine), 1), 1.0 - 1e-4)])
+        share = np.hstack([rng.random((len(mine), SPOT_POINTS - 1)), np.full((len(mine), 1), 1.0 - BESIDE)])
         past = np.nextafter(rays.row_switches(space, rows, directions[i]), np.inf)
         k = np.hstack([share * end, np.where(past < end * (1.0 - 1e-9), past, 0.0)])
         at, place = np.nonzero(k)

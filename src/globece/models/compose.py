@@ -125,7 +125,7 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
     if kind in SEPARABLE and kind not in NUMERIC:
         raise NotCompiled(f"step {kind} is compiled over categories only, and some of its columns hold numbers")
     if kind not in NUMERIC:
-        raise NotCompiled(f"step {_named(step)}: {described(step)}")
+        raise NotCompiled(f"step {described(step)}")
     made = NUMERIC[kind](step, inputs_of(list(symbols.values()), f"step {kind}"))
     if kind == "FunctionTransformer":
         _check_defined(step, made, space)
@@ -246,7 +246,7 @@ def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, flat: 
     One column varies at a time. An output that follows two columns is no table, and is not compiled.
     """
     features = [s.feature for s in symbols.values() if isinstance(s, Category)]
-    base = _base_row(space)
+    base = base_row(space)
     probes = [_with_category(base, f, c) for f in features for c in range(len(f.categories))]
     missing = [f for f in features if not f.is_block]  # an ordinal value may be missing, too
     asked = _Asked(step, [f.sources[0] for f in features], space, flat)
@@ -327,7 +327,8 @@ def _constant(values: FloatArray) -> bool:
     return bool(np.isnan(values).all() or (values == values[0]).all())
 
 
-def _base_row(space: FeatureSpace) -> FloatArray:
+def base_row(space: FeatureSpace) -> FloatArray:
+    """An encoded row: the first category of each block, and the least value that each column had."""
     row = np.zeros(space.width)
     for f in space.features:
         row[f.start] = 1.0 if f.is_block else f.observed[0]

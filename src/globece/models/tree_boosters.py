@@ -69,8 +69,8 @@ def xgboost_document(estimator: Any) -> dict[str, Any]:
     return model
 
 
-def read_xgboost(estimator: Any) -> Reading:
-    """Read a fitted estimator or a booster of XGBoost."""
+def read_xgboost(estimator: Any, *, sparse: bool = False) -> Reading:
+    """Read a fitted estimator or a booster of XGBoost; the zeros of a sparse matrix are missing values to it."""
     learner = xgboost_document(estimator)["learner"]
     objective, params = learner["objective"]["name"], learner["learner_model_param"]
     grown = learner["gradient_booster"]
@@ -96,6 +96,10 @@ def read_xgboost(estimator: Any) -> Reading:
     start = np.array([margin(s) for s in scores])
     missing = getattr(estimator, "missing", np.nan)
     missing = float(np.float32(missing)) if missing is not None else np.nan
+    if sparse:
+        if not np.isnan(missing):
+            raise ModelError(f"XGBoost with missing={missing:g} is not read where it gets a sparse matrix")
+        missing = 0.0
     sight = Sight(single=True, absent=(np.inf, -np.inf) if np.isnan(missing) else (missing, missing))
     columns, categories = _xgboost_columns(trees[:used], not np.isnan(missing))
     sizes = np.array([len(t["left_children"]) for t in trees[:used]])

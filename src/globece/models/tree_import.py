@@ -28,12 +28,20 @@ def supports(estimator: Any) -> bool:
     return reader_of(estimator) is not None
 
 
-def read(estimator: Any) -> Reading:
-    """Read a fitted ensemble; :class:`globece.errors.ModelError` says why one cannot be."""
+def read(estimator: Any, *, sparse: bool = False) -> Reading:
+    """Read a fitted ensemble; :class:`globece.errors.ModelError` says why one cannot be.
+
+    Parameters
+    ----------
+    estimator
+        The ensemble.
+    sparse
+        Whether it gets its rows as a sparse matrix: what is not stored there is zero to some and missing to others.
+    """
     reader = reader_of(estimator)
     if reader is None:
         raise ModelError(f"{type(estimator).__name__} is not a tree ensemble that can be read")
-    return reader(estimator)
+    return read_xgboost(estimator, sparse=True) if sparse and reader is read_xgboost else reader(estimator)
 
 
 def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, tuple[Any, ...]]:
