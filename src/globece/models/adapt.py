@@ -19,7 +19,7 @@ from globece.models.blackbox import BlackBox, search_undecided
 from globece.models.checking import check
 from globece.models.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
-from globece.models.final import LinearRule, half_spaces, is_linear, unwrap
+from globece.models.final import KERNELS, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
 from globece.models.linear import LinearModel
@@ -227,7 +227,9 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
     if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
-        raise NotCompiled(f"step {described(estimator)}")  # before its steps: they are not to blame
+        curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
+        why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
+        raise NotCompiled(f"step {why}")  # before its steps: they are not to blame
     try:
         planes = half_spaces(estimator, final.favourable, final.threshold)
         by_trees = planes is None and trees.supports(estimator)

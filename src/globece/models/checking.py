@@ -22,11 +22,11 @@ from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 BLUR = 1e-6  # share of a typical margin within which the two may round differently
 SAMPLE = 256  # of the rows given, from which others are made
-MIXED_ROWS = 320  # rows of every category and every value, drawn column by column
-PAIR_ROWS = 192  # and for pairs of categories that these leave out
-RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 32, 6, 3.0
+MIXED_ROWS = 256  # rows of every category and every value, drawn column by column
+PAIR_ROWS = 160  # and for pairs of categories that these leave out
+RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 24, 6, 3.0
 BESIDE = 1e-4  # share of the way by which a point lies beside the boundary
-SCORED = 768  # rows whose scores are compared
+SCORED = 320  # rows whose scores are compared
 SPOT_RAYS = 192  # rays of a result that the original is asked about
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
 
@@ -48,7 +48,8 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
     rng = np.random.default_rng(0)
     if rows is not None and len(rows):
         known = box.favourable(rows) if outcomes is None else outcomes
-        _compare("the rows given", core, box.space.settle(rows), known, twice=False)
+        settled = box.space.settle(rows)
+        _compare("the rows given", core, settled, core.margin(settled), known)
         some = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(int)]
         some = np.vstack([some, rows[_missing_rows(rows)]])
     else:
@@ -56,28 +57,26 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
     mixed = _mixed(box.space, some, rng)
     built = np.vstack([mixed, _pairs(box.space, some, rng), *_along_rays(core, np.vstack([some, mixed]), rng)])
     seen = box.space.settle(built)
+    margin = core.margin(seen)
     try:
         theirs = box.favourable(built)
     except ModelError as error:
         raise NotCompiled(f"it does not take rows that a direction may lead to: {error}") from error
-    _compare("the rows built to check it", core, seen, theirs)
-    both = np.vstack([some[:: max(1, len(some) // 64)], built])
-    asked = both[np.linspace(0, len(both) - 1, min(len(both), SCORED)).astype(int)]
+    _compare("the rows built to check it", core, seen, margin, theirs)
+    asked = _spread(np.arange(len(built)), SCORED)
     try:
-        scores = box.decide.scores(box.space.decode(asked), len(asked))
+        scores = box.decide.scores(box.space.decode(built[asked]), len(asked))
     except ModelError:
         return  # it has no scores after all
-    settled = box.space.settle(asked)
-    margin = core.margin(settled)
-    if scores and not any(_rises(margin, s, blur(core, settled, margin)) for s in scores):
+    unsure = blur(core, seen, margin)
+    if scores and not any(_rises(margin[asked], s, unsure[asked]) for s in scores):
         raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's own score")
 
 
-def _compare(what: str, core: Model, Z: FloatArray, theirs: BoolArray, *, twice: bool = True) -> None:
-    margin = core.margin(Z)
+def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, theirs: BoolArray) -> None:
     wrong = (margin > 0.0) != theirs
-    if twice:  # the two ways of asking it agree, but for ties: some rows are enough to see that
-        wrong |= core.favourable(Z) != theirs
+    some = _spread(np.arange(len(Z)), 64)  # the two ways of asking the compiled model agree, but for ties
+    wrong[some] |= core.favourable(Z[some]) != theirs[some]
     if not wrong.any():
         return
     # right on the boundary the two may round differently; the original decides there
@@ -312,13 +311,7 @@ def _rounding(core: Any, P: FloatArray, unit: float) -> FloatArray:
     if isinstance(core, LinearModel):
         size = np.nan_to_num(np.abs(P)) @ np.abs(core.weights).T + np.abs(core.intercepts)
         return np.asarray(unit * size.max(axis=1))
-    if hasattr(core, "layers") and hasattr(core, "reading"):
-        V = np.where(np.isnan(P), core.fill, P)
-        layers = core.layers
-        for weight, bias, leak in zip(layers.weights, layers.biases, layers.leaks, strict=False):
-            V = V @ weight + bias
-            V = np.where(V > 0.0, V, leak * V)
-        size = np.nan_to_num(np.abs(V)) @ np.abs(layers.weights[-1]) + np.abs(layers.biases[-1])
-        return np.asarray(max(unit, core.reading.precision) * size.max(axis=1))
+    if hasattr(core, "clearance"):
+        return np.asarray(np.nan_to_num(core.clearance(core._seen(P))[1]) / 16.0)
     band = getattr(getattr(core, "verdict", None), "band", 0.0)
     return np.full(len(P), band if np.isfinite(band) else 0.0)

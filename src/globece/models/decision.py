@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from globece.errors import InvalidParameterError, ModelError, check_number
 from globece.models.torch_modules import Asked, is_module
@@ -124,7 +125,7 @@ class Decision:
         if len(classes) == 2 or self.threshold is not None:
             return (chances[:, place],)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _lead(chances, place), _lead(np.log(chances), place)
+            return tuple(_lead(s, place) for s in (chances, np.log(chances), logit(chances)))
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Check that outcomes are such that one of them can be the favourable one."""

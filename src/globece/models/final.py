@@ -24,6 +24,7 @@ CLASSIFIERS = (
 )
 # Of two classes the sign of the score decides; more are decided by votes between pairs.
 PAIRWISE = ("SVC", "NuSVC")
+KERNELS = (*PAIRWISE, "SVR", "NuSVR")  # linear if their kernel is
 # The prediction is the score.
 REGRESSORS = (
     *("ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars", "LarsCV"),
@@ -188,7 +189,7 @@ def _last(model: Any) -> Any:
 def is_linear(estimator: Any) -> bool:
     """Whether this is known to decide by linear scores."""
     kind = kind_of(estimator)
-    if kind in (*PAIRWISE, "SVR", "NuSVR"):
+    if kind in KERNELS:
         return bool(estimator.kernel == "linear")
     return kind in ("LinearRule", *CLASSIFIERS, *REGRESSORS, *GENERALISED)
 

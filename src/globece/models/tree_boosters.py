@@ -49,7 +49,6 @@ def _log_single(score: float) -> float:
 XGBOOST_OBJECTIVES: dict[str, tuple[Function, Callable[[float], float]]] = {
     "binary:logistic": (_sigmoid_single, _logit_single),
     "reg:logistic": (_sigmoid_single, _logit_single),
-    "binary:logitraw": (lambda s: s, _logit_single),
     "binary:hinge": (lambda s: (s > 0.0).astype(np.float64), float),
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"), (_exp_single, _log_single)),
     **dict.fromkeys(
@@ -211,6 +210,8 @@ def read_lightgbm(estimator: Any) -> Reading:
     divisor = float(n_rounds) if dump.get("average_output") else 1.0
     if n_classes > 1 and (divisor != 1.0 or not objective.startswith("multiclass ")):
         raise ModelError(f"LightGBM's {objective!r} with several outputs and averaged trees is not read")
+    if hasattr(estimator, "get_params") and estimator.get_params().get("pred_early_stop"):
+        raise ModelError("LightGBM with pred_early_stop leaves trees out where it is sure, which is not followed")
     labels = getattr(estimator, "classes_", None)
     if labels is not None and not objective:
         raise ModelError("a LightGBM classifier with an objective of its own gives scores, not classes")
