@@ -15,12 +15,30 @@ from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator, Problem
 from globece.directions.scaling import content_order
-from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_instance,
+    describe,
+)
 from globece.explanation import Explanation, Provenance, build
 from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, searched_rays, tally
-from globece.posing import Seed, check_budget, checked, compiled_on, cost_on, generator_of, own_rows, sample
+from globece.posing import (
+    Seed,
+    check_budget,
+    check_space,
+    checked,
+    compiled_on,
+    cost_on,
+    generator_of,
+    own_rows,
+    sample,
+    space_on,
+)
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
@@ -89,10 +107,10 @@ def explain(
     >>> ex.n_affected, ex.coverage, round(ex.average_cost, 3)
     (3, 1.0, 6.25)
     """
-    settings = checked("settings", settings or Settings(), Settings)
+    settings = checked("settings", settings, Settings, Settings)
     wanted = check_n_directions(n_directions, settings)
     limit = check_budget(budget)
-    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    space = space_on(space, X)
     cost = cost_on(cost, space)
     _check_generator(generator)
     random = generator_of(rng)
@@ -155,14 +173,15 @@ def audit(
     >>> au.verdict.conclusion, au.verdict.against
     ('recourse bias', 'foreign = 1')
     """
-    settings = checked("settings", settings or Settings(), Settings)
-    judging = checked("judging", judging or AuditSettings(), AuditSettings)
+    settings = checked("settings", settings, Settings, Settings)
+    judging = checked("judging", judging, AuditSettings, AuditSettings)
     wanted = check_n_directions(check_count("n_directions", n_directions), settings)
     assert isinstance(wanted, int)
     limit = check_budget(budget)
+    space = check_space(space)
     table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
     X = _models_columns(model, X, space)
-    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    space = space_on(space, X)
     Z = space.encode(X)
     groups = find_groups(by, table, space, Z, parameter="by", missing=judging.missing)
     if not len(Z):
@@ -239,14 +258,17 @@ def who_benefits(
     >>> who_benefits(model, X, {"income": +5}, space=space, mode="scaled").overall.flipped
     3
     """
-    settings = checked("settings", settings or Settings(), Settings)
+    settings = checked("settings", settings, Settings, Settings)
     check_choice("mode", mode, ("fixed", "scaled"))
     if not isinstance(action, Mapping) or not action:
-        raise InvalidParameterError(f"action must map features to a category or a number to add; got {action!r}")
+        raise InvalidParameterError(
+            f"action must map features to a category or a number to add; got {describe(action)}"
+        )
     limit = check_budget(budget)
+    space = check_space(space)
     table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
     X = _models_columns(model, X, space)
-    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
+    space = space_on(space, X)
     groups = None
     if by is not None:
         groups = find_groups(by, table, space, space.encode(X), parameter="by", missing="group")
@@ -317,6 +339,8 @@ def _posed(
     robust: Robust | None,
 ) -> tuple[Problem, Rows, BoolArray]:
     """The problem, without inputs as yet, all rows, and which of them have the favourable outcome already."""
+    if robust is not None:
+        check_instance("robust", robust, Robust)
     space = cost.space
     rows = Rows.read(space, X)
     box = as_model(
@@ -334,7 +358,7 @@ def _posed(
     if settings.exact and settings.scalars is None:
         assert isinstance(box, BlackBox)
         box = compiled_on(box, rows, decided)
-    asked = box if robust is None else robust_model(box, checked("robust", robust, Robust), sample(rows))
+    asked = box if robust is None else robust_model(box, robust, sample(rows))
     return Problem(asked, rows[:0].dense(), cost, budget, settings.max_scalar), rows, decided
 
 
@@ -347,8 +371,8 @@ def _searched(rows: Rows) -> FloatArray:
 
 
 def _check_generator(generator: DirectionGenerator | None) -> None:
-    if generator is not None and not isinstance(generator, DirectionGenerator):
-        raise InvalidParameterError(f"generator must have a propose method; got {generator!r}")
+    if generator is not None and (isinstance(generator, type) or not callable(getattr(generator, "propose", None))):
+        raise InvalidParameterError(f"generator must have a propose method; got {describe(generator)}")
 
 
 def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:

@@ -14,13 +14,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count, check_number
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_instance,
+    check_mapping,
+    check_matrix,
+    check_number,
+    check_numbers,
+    describe,
+    wrong,
+)
 from globece.space import Feature, FeatureSpace, FloatArray
 
 Norm = Literal["l1", "l2"]
 
 # A one-hot change moves two columns (one falls, one rises), so each counts half towards a direction's nominal cost.
 ONE_HOT_SHARE = 0.5
+SMALLEST_WIDTH = 1e-300  # of a bin: its reciprocal is a number, too
 LARGEST_WEIGHT = 1e9  # beyond that, call the feature immutable
 
 
@@ -84,6 +97,21 @@ class CostModel:
     norm: Norm = "l1"
     kind: str = "bins"
 
+    def __post_init__(self) -> None:
+        check_instance("space", self.space, FeatureSpace, "see FeatureSpace.from_frame")
+        scales = check_mapping("scales", self.scales, "feature to Scale")
+        self.space._check_known("scales", scales)
+        for name, scale in scales.items():
+            check_instance(f"scales[{name!r}]", scale, Scale)
+        allowed = f"a number > 0 for each of {len(self.space.features)} features"
+        weights = check_numbers("weights", self.weights, allowed)
+        if len(weights) != len(self.space.features) or not (weights > 0).all():
+            raise wrong("weights", allowed, self.weights)
+        _norm(self.norm)
+        if not isinstance(self.kind, str):
+            raise wrong("kind", "text", self.kind)
+        object.__setattr__(self, "weights", weights)
+
     @classmethod
     def bins(
         cls,
@@ -117,15 +145,16 @@ class CostModel:
         >>> cost.between(np.array([[20.0]]), np.array([[30.0]]))
         array([2.])
         """
-        check_count("n", n)
-        given = dict(widths or {})
+        check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+        n = check_count("n", n)
+        given = check_mapping("widths", widths, "feature to the width of a bin")
         space._check_known("widths", given)
 
         def scale(feature: Feature) -> Scale:
             low, high = feature.observed
             width = 1.0 if feature.kind == "ordinal" else (high - low) / n
             if feature.name in given:
-                width = check_number(f"widths[{feature.name!r}]", given[feature.name], open_low=True)
+                width = check_number(f"widths[{feature.name!r}]", given[feature.name], low=SMALLEST_WIDTH)
             return Scale(np.array([0.0, width]), np.array([0.0, 1.0]))
 
         scales = {f.name: scale(f) for f in space.scalars if f.can_move}
@@ -159,7 +188,7 @@ class CostModel:
         >>> CostModel.deciles(space, X).between(np.array([[1.0]]), np.array([[16.0]]))
         array([10.])
         """
-        Z = space.encode(X)
+        Z = check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame").encode(X)
 
         def scale(feature: Feature) -> Scale:
             if feature.kind == "ordinal":
@@ -193,6 +222,10 @@ class CostModel:
 
     def between(self, Z: FloatArray, Z_after: FloatArray) -> FloatArray:
         """Cost of the change from each row of ``Z`` to the same row of ``Z_after``."""
+        Z = check_matrix("Z", Z, self.space.width)
+        Z_after = check_matrix("Z_after", Z_after, self.space.width)
+        if len(Z) != len(Z_after):
+            raise InvalidDataError(f"Z_after must have as many rows as Z, {len(Z):,}; got {len(Z_after):,}")
         parts = []
         for f in self.space.features:
             before, after = Z[:, f.columns], Z_after[:, f.columns]
@@ -221,12 +254,16 @@ class CostModel:
 
     def nominal(self, directions: FloatArray) -> FloatArray:
         """Nominal cost of each direction: what its entries sum to at k = 1 (or their length, for l2)."""
-        parts = np.abs(np.atleast_2d(directions)) * self.rates
+        parts = np.abs(self._directions(directions)) * self.rates
         return np.asarray(parts.sum(axis=1) if self.norm == "l1" else np.sqrt((parts**2).sum(axis=1)))
+
+    def _directions(self, directions: FloatArray) -> FloatArray:
+        one = isinstance(directions, np.ndarray) and directions.ndim == 1
+        return check_matrix("directions", directions[None] if one else directions, self.space.width, "a matrix")
 
     def normalise(self, directions: FloatArray, cost: float = 1.0) -> FloatArray:
         """Scale directions to one nominal cost, so that they compare."""
-        directions = np.atleast_2d(directions)
+        directions, cost = self._directions(directions), check_number("cost", cost, open_low=True)
         nominal = self.nominal(directions)
         if not (nominal > 0).all():
             raise InvalidParameterError(f"direction {int((~(nominal > 0)).argmax())} is free of cost: it has no length")
@@ -259,12 +296,15 @@ def bradley_terry(pairs: Iterable[tuple[str, str]], *, prior: float = 0.1) -> di
     True
     """
     wins: dict[tuple[str, str], float] = {}
+    allowed = "a list of (easier, harder) pairs of two different features"
+    if isinstance(pairs, (str, bytes, Mapping)) or hasattr(pairs, "columns") or not isinstance(pairs, Iterable):
+        raise wrong("pairs", allowed, pairs)
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-            raise InvalidParameterError(
-                f"pairs must hold (easier, harder) pairs of two different features; got {pair!r}"
-            )
+        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise InvalidParameterError(f"pairs must be {allowed}; one of them is {describe(pair)}")
         easier, harder = pair
+        if not isinstance(easier, str) or not isinstance(harder, str):
+            raise InvalidParameterError(f"pairs must be {allowed}; one of them is {describe(pair)}")
         wins[harder, easier] = wins.get((harder, easier), 0.0) + 1.0
     if not wins:
         raise InvalidParameterError("pairs is empty; give at least one (easier, harder) pair")
@@ -298,7 +338,7 @@ def _decile_scale(values: FloatArray, name: str) -> Scale:
 
 
 def _weights(space: FeatureSpace, weights: Mapping[str, float] | None) -> FloatArray:
-    given = dict(weights or {})
+    given = check_mapping("weights", weights, "feature to number")
     space._check_known("weights", given)
     return np.array(
         [check_number(f"weights[{n!r}]", given.get(n, 1.0), open_low=True, high=LARGEST_WEIGHT) for n in space.names]

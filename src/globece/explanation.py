@@ -17,11 +17,19 @@ from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
 from globece.directions.scaling import scale
-from globece.errors import InvalidDataError, InvalidParameterError, check_count, check_number
-from globece.models.base import Model
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_number,
+    check_numbers,
+    wrong,
+)
+from globece.models.base import Model, check_model
 from globece.models.robust import own
 from globece.recourse import Recourse
-from globece.rules import RulesChart, mean_cost, rules_chart
+from globece.rules import SPACINGS, RulesChart, mean_cost, rules_chart
 from globece.search import verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -242,7 +250,7 @@ class Explanation(Recourse):
             raise InvalidParameterError("at() takes either coverage= or cost=")
         paid = np.sort(self.best_costs)
         if cost is not None:
-            limit = check_number("cost", cost)
+            limit = check_number("cost", cost, infinite=True)
         else:
             wanted = check_number("coverage", coverage, high=1.0)
             need = int(np.ceil(wanted * self.n_affected - 1e-9))
@@ -277,6 +285,7 @@ class Explanation(Recourse):
         Its last row has that direction's own coverage and average cost.
         """
         i = self._direction(direction)
+        spacing = check_choice("spacing", spacing, SPACINGS)
         Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # no other spacing looks at them
         return rules_chart(self.cost, self.directions[i], Z, self.scalars[i], self.costs[i], rows=rows, spacing=spacing)
 
@@ -309,9 +318,7 @@ class Explanation(Recourse):
 
         They take directions x scalars x inputs x columns numbers, which is why they are made on request only.
         """
-        k = np.asarray(scalars, dtype=np.float64)
-        if k.ndim != 1 or not np.isfinite(k).all():
-            raise InvalidParameterError(f"scalars must be a list of finite numbers; got {scalars!r}")
+        k = check_numbers("scalars", scalars, "a list of finite numbers >= 0", low=0.0)
         shape = (self.n_directions, len(k), self.n_affected)
         if np.prod([*shape, self.space.width], dtype=float) > ARRAYS_LIMIT:
             raise InvalidParameterError(
@@ -399,16 +406,15 @@ class Explanation(Recourse):
     def _direction(self, direction: int) -> int:
         i = check_count("direction", direction, low=0)
         if i >= self.n_directions:
-            raise InvalidParameterError(
-                f"direction must be below {self.n_directions}, the number found; got {direction}"
-            )
+            raise wrong("direction", f"below {self.n_directions}, the number found", direction)
         return i
 
     def _model(self, model: Model | None) -> Model:
-        asked = model if model is not None else self.model
-        if asked is None:
+        if model is not None:
+            return check_model(model, self.space)
+        if self.model is None:
             raise InvalidParameterError("this explanation was read from a file and has no model; pass model=")
-        return asked
+        return self.model
 
     def _travelled(self, direction: int | None) -> tuple[Rows, Rows]:
         """The covered inputs before and after, encoded, each along its cheapest direction or along a given one."""

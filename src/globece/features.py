@@ -87,6 +87,13 @@ class Feature:
             return self.width > 1 and any(self.permitted)
         return self.observed[1] > self.observed[0] and self.high > self.low
 
+    def place(self, category: Any) -> int | None:
+        """Position of a category, or ``None`` if it is none of them, whatever it is."""
+        for i, known in enumerate(self.categories):
+            if known is category or (isinstance(same := known == category, (bool, np.bool_)) and same):
+                return i
+        return None
+
     def label(self, category: Any) -> str:
         """Text for one of its categories."""
         return "(missing)" if category is None else str(category)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from globece.compact import Rows
 from globece.costs import CostModel
-from globece.errors import GlobeCEWarning, InvalidParameterError, ModelError, check_number
+from globece.errors import (
+    GlobeCEWarning,
+    InvalidParameterError,
+    ModelError,
+    check_instance,
+    check_number,
+    describe,
+    wrong,
+)
 from globece.models.adapt import Compiled, compiled
 from globece.models.blackbox import BlackBox
 from globece.models.checking import blur
@@ -18,28 +27,38 @@ from globece.space import BoolArray, FeatureSpace, FloatArray
 
 ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
 ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
+BUDGETS = (1e-9, 1e9)
+Kind = TypeVar("Kind")
 Seed = int | np.random.Generator | None
 
 
-def checked(name: str, value: Any, kind: type) -> Any:
-    """The value, if it is of this kind; otherwise an error with its name."""
-    if not isinstance(value, kind):
-        raise InvalidParameterError(f"{name} must be a {kind.__name__}; got {value!r}")
-    return value
+def checked(name: str, value: Any, kind: type[Kind], default: Callable[[], Kind]) -> Kind:
+    """The value, if it is of this kind, and the default for ``None``; otherwise an error with its name."""
+    return default() if value is None else check_instance(name, value, kind)
 
 
 def check_budget(budget: float) -> float:
     """A budget that is a number above 0, or an error."""
-    limit = check_number("budget", budget, open_low=True)
+    limit = check_number("budget", budget, open_low=True, infinite=True)
     if not np.isfinite(limit):
         raise InvalidParameterError(f"budget must be finite; got {budget!r}")
-    return limit
+    return check_number("budget", budget, low=BUDGETS[0], high=BUDGETS[1])
+
+
+def check_space(space: FeatureSpace | None) -> FeatureSpace | None:
+    """A space, or none; otherwise an error."""
+    return space if space is None else check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+
+
+def space_on(space: FeatureSpace | None, X: Any) -> FeatureSpace:
+    """The space given, or the one that the rows have."""
+    given = check_space(space)
+    return FeatureSpace.from_frame(X) if given is None else given
 
 
 def cost_on(cost: CostModel | None, space: FeatureSpace) -> CostModel:
     """The cost model, on this space."""
-    cost = checked("cost", cost if cost is not None else CostModel.bins(space), CostModel)
-    assert isinstance(cost, CostModel)
+    cost = checked("cost", cost, CostModel, lambda: CostModel.bins(space))
     unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
     if cost.space.columns != space.columns or unpriced:
         what = f": it prices no change of {unpriced}" if unpriced else ""
@@ -49,10 +68,12 @@ def cost_on(cost: CostModel | None, space: FeatureSpace) -> CostModel:
 
 def generator_of(rng: Seed) -> np.random.Generator:
     """The random generator of a call."""
-    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer, np.random.Generator, type(None))):
-        raise InvalidParameterError(f"rng must be a whole number, a numpy Generator or None; got {rng!r}")
+    if isinstance(rng, (bool, np.timedelta64)) or not isinstance(
+        rng, (int, np.integer, np.random.Generator, type(None))
+    ):
+        raise wrong("rng", "a whole number >= 0, a numpy Generator or None", rng)
     if isinstance(rng, (int, np.integer)) and rng < 0:
-        raise InvalidParameterError(f"rng must not be negative; got {rng!r}")
+        raise InvalidParameterError(f"rng must not be negative; got {describe(rng)}")
     return np.random.default_rng(rng)
 
 

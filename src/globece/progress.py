@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from globece.errors import InvalidParameterError, check_number
+from globece.errors import check_limit, wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ def monitoring(progress: bool | Callable[[Progress], None], time_limit: float | 
     time_limit
         Seconds after which the search stops and the best so far is taken; ``None`` for no limit.
     """
-    limit = None if time_limit is None else check_number("time_limit", time_limit)
+    limit = check_limit("time_limit", time_limit, open_low=False)
     if progress is False:
         yield Monitor(None, limit)
     elif progress is True:
         with _bar() as report:
             yield Monitor(report, limit)
-    elif callable(progress):
+    elif callable(progress) and not isinstance(progress, type):
         yield Monitor(progress, limit)
     else:
-        raise InvalidParameterError(f"progress must be True, False or a function; got {progress!r}")
+        raise wrong("progress", "True, False or a function", progress)
 
 
 @contextmanager

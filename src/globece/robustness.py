@@ -10,7 +10,7 @@ import numpy as np
 from globece import rays
 from globece.directions.protocol import Problem
 from globece.directions.scaling import scale, score
-from globece.errors import InvalidParameterError
+from globece.errors import InvalidParameterError, check_number, check_numbers, wrong
 from globece.explanation import Explanation
 from globece.models.adapt import Compiled, robust_model
 from globece.models.blackbox import BlackBox
@@ -56,17 +56,12 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     whole = Robust(**asked)
     if margins is None:
         margins = np.linspace(0.0, 0.4, 9) if whole.scale == "probability" else np.linspace(0.0, 2.0, 9)
-    try:
-        tried = np.atleast_1d(np.asarray(margins, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"margins must be numbers; got {margins!r}") from error
-    if (
-        tried.ndim != 1
-        or not tried.size
-        or not (np.isfinite(tried) & (tried >= 0)).all()
-        or (np.diff(tried) <= 0).any()
-    ):
-        raise InvalidParameterError(f"margins must be ascending numbers, 0 or more; got {margins!r}")
+    allowed = "ascending numbers >= 0"
+    if not isinstance(margins, (list, tuple)) and np.ndim(margins) == 0:
+        margins = [check_number("margins", margins)]
+    tried = check_numbers("margins", margins, allowed, low=0.0)
+    if not tried.size or (np.diff(tried) <= 0).any():
+        raise wrong("margins", allowed, margins)
     box = own(explanation.model)
     if not isinstance(box, (BlackBox, Compiled)):
         raise InvalidParameterError("this explanation has no model to ask: it was read from a file, or made by hand")

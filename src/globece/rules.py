@@ -15,7 +15,15 @@ import numpy as np
 
 from globece import rays
 from globece.costs import CostModel
-from globece.errors import check_choice, check_count
+from globece.errors import (
+    check_choice,
+    check_count,
+    check_instance,
+    check_matrix,
+    check_number,
+    check_numbers,
+    wrong,
+)
 from globece.space import Feature, FeatureSpace, FloatArray
 
 SPACINGS = ("equal", "greedy")
@@ -100,12 +108,24 @@ def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple
     >>> str(rules_at(space, delta)[0])
     'If Not 3, Then 3'
     """
+    delta = _checked(space, delta)
+    limit = check_number("k", k, infinite=True)
     rules = []
     for s in rays.switches(space, delta):
-        fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if s.bounds[i] < k]
+        fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if s.bounds[i] < limit]
         if fired:
             rules.append(_rule(s.feature, fired, s.target, float(s.bounds[fired[-1]])))
     return tuple(sorted(rules, key=lambda rule: rule.k))
+
+
+def _checked(space: FeatureSpace, delta: FloatArray) -> FloatArray:
+    """A direction of this space, as a vector."""
+    check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+    allowed = f"a direction of {space.width} numbers"
+    found = check_numbers("delta", delta, allowed)
+    if len(found) != space.width:
+        raise wrong("delta", allowed, delta)
+    return np.asarray(found)
 
 
 def additions(space: FeatureSpace, delta: FloatArray) -> tuple[Addition, ...]:
@@ -232,7 +252,18 @@ def rules_chart(
     """
     rows = check_count("rows", rows)
     check_choice("spacing", spacing, SPACINGS)
-    space = cost.space
+    space = check_instance("cost", cost, CostModel, "see CostModel.bins").space
+    delta, Z = _checked(space, delta), check_matrix("Z", Z, space.width)
+    for name, given in (("scalars", scalars), ("costs", costs)):
+        if (
+            not isinstance(given, np.ndarray)
+            or given.ndim != 1
+            or given.dtype.kind != "f"
+            or len(given) != len(scalars)
+        ):
+            raise wrong(name, "an array of numbers, one per input", given)
+    if spacing == "greedy" and len(Z) != len(scalars):
+        raise wrong("Z", f"the {len(scalars):,} inputs that the scalars belong to", Z)
     added = additions(space, delta)
     reach = float(scalars[np.isfinite(scalars)].max()) if np.isfinite(scalars).any() else 0.0
     bounds = rays.breakpoints(space, delta)

@@ -20,10 +20,19 @@ from globece.directions.climbing import Effort, Judge, climb, first_moves, in_or
 from globece.directions.constraints import movable_features
 from globece.directions.protocol import DirectionGenerator, Problem, proposed
 from globece.directions.scaling import Scaled, content_order, scale
-from globece.errors import InvalidParameterError, VerificationError, check_choice, check_count, check_number
+from globece.errors import (
+    InvalidParameterError,
+    VerificationError,
+    check_choice,
+    check_count,
+    check_flag,
+    check_limit,
+    keep_checked,
+    wrong,
+)
 from globece.models.adapt import Compiled
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
+from globece.models.blackbox import BlackBox, check_grid, check_scalars
 from globece.models.networks import ReLUNetwork
 from globece.progress import Monitor
 from globece.space import BoolArray, FloatArray, IntArray
@@ -31,6 +40,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 # One more direction must lower the score by this share to be worth reading.
 PLATEAU = 0.02
 MOST_DIRECTIONS = 10
+MOST_SAMPLES = 1_000_000
 CHUNK = 50  # candidates between two looks at the clock
 
 
@@ -74,15 +84,16 @@ class Settings:
     rays
         Most rays to follow while climbing; by default as many as the kind of model and the affected inputs warrant.
     samples
-        Candidate directions to ask a generator for, n_s.
+        Candidate directions to ask a generator for, n_s; at most 1,000,000.
     select
         ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
     max_scalar
         Largest scalar, beside the budget; the paper's is 5.
     scalars
-        Exact scalars to try on a black box, in place of grid and bisection; the paper's are 1,000 from 0 to 5.
+        Exact scalars to try on a black box, ascending from 0 on, in place of grid and bisection; the paper's are 1,000
+        from 0 to 5.
     grid
-        Points that the search on a black box tries along each ray.
+        Points that the search on a black box tries along each ray, at most 50,000.
     batch_rows
         Most rows that a black box gets at once.
     timeout
@@ -103,17 +114,19 @@ class Settings:
     exact: bool = True
 
     def __post_init__(self) -> None:
-        check_count("max_features", self.max_features)
-        check_count("samples", self.samples)
-        if self.rays is not None:
-            check_count("rays", self.rays)
-        check_choice("select", self.select, ("scaled", "fixed"))
-        check_count("grid", self.grid)
-        check_count("batch_rows", self.batch_rows)
-        if self.max_scalar is not None:
-            check_number("max_scalar", self.max_scalar, open_low=True)
-        if self.scalars is not None and not (np.diff(np.array(self.scalars, dtype=float)) > 0).all():
-            raise InvalidParameterError(f"scalars must be ascending numbers; got {self.scalars!r}")
+        keep_checked(
+            self,
+            max_features=check_count("max_features", self.max_features),
+            rays=None if self.rays is None else check_count("rays", self.rays),
+            samples=check_count("samples", self.samples, high=MOST_SAMPLES),
+            select=check_choice("select", self.select, ("scaled", "fixed")),
+            max_scalar=check_limit("max_scalar", self.max_scalar),
+            scalars=None if self.scalars is None else tuple(check_scalars(self.scalars).tolist()),
+            grid=check_grid(self.grid),
+            batch_rows=check_count("batch_rows", self.batch_rows),
+            timeout=check_limit("timeout", self.timeout),
+            exact=check_flag("exact", self.exact),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,10 +424,10 @@ def _shortlist(costs: FloatArray, budget: float, wanted: int, keep: int) -> IntA
 
 def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:
     """Return ``n_directions`` if it can be searched for; otherwise raise."""
-    if n_directions == "auto":
-        return "auto"
     if isinstance(n_directions, str):
-        raise InvalidParameterError(f"n_directions must be a whole number >= 1 or 'auto'; got {n_directions!r}")
+        if n_directions != "auto":
+            raise wrong("n_directions", "a whole number >= 1 or 'auto'", n_directions)
+        return "auto"
     n = check_count("n_directions", n_directions)
     if n > settings.samples:
         raise InvalidParameterError(

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from globece.errors import InvalidDataError, InvalidParameterError, UnknownCategoryError, UnknownFeatureError
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    UnknownCategoryError,
+    UnknownFeatureError,
+    describe,
+)
 from globece.features import Feature, FloatArray, IntArray
 from globece.numbertypes import EXACT
 from globece.tables import Table
@@ -77,7 +83,7 @@ def _ordinal_feature(table: Table, column: str, order: Sequence[Any], start: int
     categories = tuple(order.tolist() if isinstance(order, np.ndarray) else order)
     if isinstance(order, str) or len(categories) < 2 or len(set(categories)) != len(categories):
         raise InvalidParameterError(
-            f"ordinal[{column!r}] must list at least two different values from lowest to highest; got {order!r}"
+            f"ordinal[{column!r}] must list at least two different values from lowest to highest; got {describe(order)}"
         )
     feature = Feature(
         column,

@@ -20,11 +20,22 @@ from globece.errors import (
     InvalidParameterError,
     UnknownFeatureError,
     check_count,
+    check_instance,
+    check_list,
+    check_mapping,
+    check_matrix,
+    check_names,
+    check_number,
+    check_rows,
+    describe,
+    wrong,
 )
 from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
 from globece.numbertypes import NumberType
 from globece.shaping import codes_of, numbers, one_hot, shape
 from globece.tables import MatrixTable, Table, read_table
+
+ORDER = "a list of at least two different values from lowest to highest"
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,14 @@ class FeatureSpace:
 
     features: tuple[Feature, ...]
     table: Table = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, tuple) or not self.features:
+            raise wrong("features", "a tuple of features (see FeatureSpace.from_frame)", self.features)
+        for i, feature in enumerate(self.features):
+            check_instance(f"features[{i}]", feature, Feature)
+        if not callable(getattr(self.table, "build", None)):
+            raise wrong("table", "a table (see FeatureSpace.from_frame)", self.table)
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -104,12 +123,14 @@ class FeatureSpace:
         True
         """
         table = read_table(X)
+        ordinal = check_mapping("ordinal", ordinal, "feature to its values from lowest to highest")
+        groups = check_mapping("groups", groups, "feature to its columns")
         shaped = shape(
             table,
-            categorical=_names("categorical", categorical),
-            ordinal=dict(ordinal or {}),
-            groups={name: tuple(columns) for name, columns in (groups or {}).items()},
-            whole=None if whole is None else _names("whole", whole),
+            categorical=check_names("categorical", categorical),
+            ordinal={name: check_list(f"ordinal[{name!r}]", order, ORDER) for name, order in ordinal.items()},
+            groups={name: check_names(f"groups[{name!r}]", part, "columns") for name, part in groups.items()},
+            whole=None if whole is None else check_names("whole", whole),
             max_categories=check_count("max_categories", max_categories),
         )
         return cls(tuple(shaped), table.empty()).constrain(
@@ -142,8 +163,8 @@ class FeatureSpace:
         **constraints
             Everything else that :meth:`from_frame` takes.
         """
-        matrix = np.asarray(X)
-        named = read_table(matrix, columns=columns)
+        matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+        named = read_table(matrix, columns=None if columns is None else check_names("columns", columns, "column names"))
         space = cls.from_frame(named, groups=groups, **constraints)
         return space
 
@@ -165,15 +186,16 @@ class FeatureSpace:
         >>> space.constrain(immutable=["x0"])["x0"].can_move
         False
         """
-        immutable = _names("immutable", immutable)
-        increasing = _names("increasing", increasing)
-        decreasing = _names("decreasing", decreasing)
-        if ranges is not None and not isinstance(ranges, Mapping) and ranges != UNBOUNDED:
-            raise InvalidParameterError(
-                f"ranges must be a mapping of feature to (low, high) or {UNBOUNDED!r}, or {UNBOUNDED!r}; got {ranges!r}"
+        immutable = check_names("immutable", immutable)
+        increasing = check_names("increasing", increasing)
+        decreasing = check_names("decreasing", decreasing)
+        if isinstance(ranges, str) and ranges == UNBOUNDED:
+            by_feature: dict[str, Any] = dict.fromkeys(self._numeric_names, UNBOUNDED)
+        else:
+            by_feature = check_mapping(
+                "ranges", ranges, f"feature to (low, high) or {UNBOUNDED!r}, or {UNBOUNDED!r} for all"
             )
-        by_feature = dict.fromkeys(self._numeric_names, UNBOUNDED) if isinstance(ranges, str) else dict(ranges or {})
-        permitted = dict(permitted or {})
+        permitted = check_mapping("permitted", permitted, "feature to the categories that one may move to")
         for parameter, names in (
             ("immutable", immutable),
             ("increasing", increasing),
@@ -247,6 +269,8 @@ class FeatureSpace:
 
     def __getitem__(self, name: str) -> Feature:
         """Return the feature of that name."""
+        if not isinstance(name, str):
+            raise wrong("feature", f"one of {list(self.names)}", name)
         self._check_known("feature", [name])
         return self.features[self.names.index(name)]
 
@@ -407,17 +431,14 @@ class FeatureSpace:
         return out
 
     def _check_width(self, Z: FloatArray) -> FloatArray:
-        Z = np.asarray(Z, dtype=np.float64)
-        if Z.ndim != 2 or Z.shape[1] != self.width:
-            raise InvalidDataError(f"an encoded matrix has {self.width} columns; got an array of shape {Z.shape}")
-        return Z
+        return check_matrix("Z", Z, self.width)
 
     # -- directions ----------------------------------------------------------------------------------------------
 
     def check_directions(self, directions: Any) -> FloatArray:
         """Return directions as a matrix, one a row, if they fit the space and break no constraint; otherwise raise."""
-        D = np.atleast_2d(np.array(directions, dtype=np.float64))
-        if D.ndim != 2 or D.shape[1] != self.width:
+        D = check_rows("directions", directions)
+        if D.shape[1] != self.width:
             raise InvalidDirectionError(f"a direction has {self.width} entries here; got an array of shape {D.shape}")
         if not np.isfinite(D).all():
             raise InvalidDirectionError(f"direction {int((~np.isfinite(D)).any(axis=1).argmax())} is not finite")
@@ -450,12 +471,6 @@ class FeatureSpace:
 # -- helpers: each turns one part of the user's wish into fields of a Feature -------------------------------------
 
 
-def _names(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidParameterError(f"{parameter} must be a list of feature names; got {names!r}")
-    return tuple(names)
-
-
 def _sense(feature: Feature, sense: int) -> int:
     if feature.is_block:
         raise InvalidParameterError(
@@ -472,43 +487,40 @@ def _range(feature: Feature, given: Any, holds: NumberType) -> tuple[float, floa
         raise InvalidParameterError(f"ranges names {feature.name!r}, which is {feature.kind}; use permitted instead")
     if isinstance(given, str) and given == UNBOUNDED:
         return holds.span
-    try:
-        low, high = (float(v) for v in given)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(
-            f"ranges[{feature.name!r}] must be (low, high) or {UNBOUNDED!r}; got {given!r}"
-        ) from error
+    called = f"ranges[{feature.name!r}]"
+    if not isinstance(given, (list, tuple, np.ndarray)) or len(given) != 2:
+        raise wrong(called, f"(low, high) or {UNBOUNDED!r}", given)
+    low, high = (check_number(called, end, low=-np.inf, infinite=True) for end in given)
     if not low <= high:
-        raise InvalidParameterError(f"ranges[{feature.name!r}] must have low <= high; got {given!r}")
+        raise InvalidParameterError(f"{called} must have low <= high; got {describe(given)}")
     low, high = (holds.span[0] if low == -np.inf else low), (holds.span[1] if high == np.inf else high)
     wide = (low != -np.inf and low < holds.low) or (high != np.inf and high > holds.high)
     if wide or high < holds.low or low > holds.high:
         raise InvalidParameterError(
-            f"ranges[{feature.name!r}] is {given!r}, but the column has type {holds.name}, which holds numbers from "
+            f"{called} is {describe(given)}, but the column has type {holds.name}, which holds numbers from "
             f"{holds.low:.17g} to {holds.high:.17g}; choose a range within, or give the column a wider type"
         )
     inside = (float(np.ceil(low)), float(np.floor(high))) if feature.whole else holds.inward(low, high)
     if inside[0] > inside[1]:
         what = "whole number" if feature.whole else f"number of type {holds.name}"
-        raise InvalidParameterError(f"ranges[{feature.name!r}] must hold a {what}; got {given!r}")
+        raise InvalidParameterError(f"{called} must hold a {what}; got {describe(given)}")
     return inside
 
 
 def _permitted(feature: Feature, given: Sequence[Any]) -> dict[str, Any]:
     if feature.kind == "continuous":
         raise InvalidParameterError(f"permitted names {feature.name!r}, which is continuous; use ranges instead")
-    unknown = [c for c in given if c not in feature.categories]
-    if isinstance(given, str) or unknown:
-        raise InvalidParameterError(
-            f"permitted[{feature.name!r}] must list some of {list(feature.categories)}; got {given!r}"
-        )
-    flags = tuple(c in given for c in feature.categories)
+    allowed = f"a list of some of {feature.categories[:50]}"
+    listed = {feature.place(c) for c in check_list(f"permitted[{feature.name!r}]", given, allowed)}
+    if None in listed:
+        raise wrong(f"permitted[{feature.name!r}]", allowed, given)
+    flags = tuple(i in listed for i in range(len(feature.categories)))
     if feature.is_block:
         return {"permitted": flags}
     places = np.flatnonzero(flags)
     if not places.size or np.ptp(places) != places.size - 1:
         raise InvalidParameterError(
-            f"permitted[{feature.name!r}] must be a run of the order {list(feature.categories)}; got {given!r}"
+            f"permitted[{feature.name!r}] must be a run of the order {list(feature.categories)}; got {describe(given)}"
         )
     return {"permitted": flags, "low": float(places[0]), "high": float(places[-1])}
 

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.errors import InvalidDataError, InvalidParameterError
+from globece.errors import InvalidDataError, InvalidParameterError, describe
 from globece.numbertypes import NumberType
 
 EXPLAINED = "numbers, text, booleans and categories can be explained: turn it into one of these, or drop it"
@@ -129,7 +129,7 @@ def _matrix(X: NDArray[Any], columns: Sequence[str] | None) -> MatrixTable:
     if X.dtype.kind not in "fiub":
         raise InvalidDataError(f"a matrix must hold numbers; got dtype {X.dtype}; pass a frame for mixed columns")
     if columns is not None and (isinstance(columns, str) or not isinstance(columns, Collection)):
-        raise InvalidParameterError(f"columns must be a list of names; got {columns!r}")
+        raise InvalidParameterError(f"columns must be a list of names; got {describe(columns)}")
     names = tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(X.shape[1]))
     odd = [n for n in names if not isinstance(n, str)]
     if odd:

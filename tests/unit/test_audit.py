@@ -345,7 +345,7 @@ def test_overlapping_masks_say_where() -> None:
         ({"by": "foreign", "control": "nobody"}, "control names unknown column"),
         ({"by": "foreign", "control": "foreign"}, "no two groups share a level"),
         ({"by": "foreign", "n_directions": 0}, "n_directions must be a whole number"),
-        ({"by": "foreign", "judging": 3}, "judging must be a AuditSettings"),
+        ({"by": "foreign", "judging": 3}, "judging must be an AuditSettings"),
     ],
 )
 def test_each_parameter_given_rubbish_says_so(given: dict[str, Any], message: str) -> None:
@@ -427,7 +427,7 @@ def test_an_action_may_harm_those_who_had_the_favourable_outcome() -> None:
         ({"action": {}}, "action must map features"),
         ({"action": {"foreign": 1.0}, "by": "foreign"}, "immutable"),
         ({"action": {"wage": 1.0}}, "wage"),
-        ({"action": {"income": "more"}}, "rules"),
+        ({"action": {"income": "more"}}, r"action\['income'\]"),
         ({"action": {"income": 1.0}, "mode": "half"}, "mode must be one of"),
         ({"action": {"income": 1.0}, "by": "sex"}, "by names unknown column"),
     ],

@@ -16,7 +16,7 @@ from globece import rays
 from globece.audit.groups import Groups
 from globece.audit.subgroups import Subgroup, best_subgroups
 from globece.compact import Rows
-from globece.directions.fixed import FixedDirections
+from globece.directions.fixed import direction_of
 from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale
 from globece.explanation import Explanation, Provenance
@@ -132,7 +132,7 @@ def benefits(
     provenance: Provenance,
 ) -> Beneficiaries:
     """Find out whom an action helps; see :func:`globece.who_benefits`."""
-    direction = FixedDirections.from_rules(problem.space, action, cost=None).directions
+    direction = problem.space.check_directions([direction_of(problem.space, action, "action")])
     rows = np.flatnonzero(~favourable)
     affected = replace(problem, inputs=problem.inputs[rows])
     if mode == "scaled":

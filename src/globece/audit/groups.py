@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError, check_count
+from globece.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    UnknownFeatureError,
+    check_count,
+    check_list,
+    check_numbers,
+    describe,
+    wrong,
+)
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 from globece.tables import Table
 
@@ -61,8 +70,8 @@ class Groups:
 
     def place(self, name: str, parameter: str = "group") -> int:
         """Position of a group; an unknown name is an error that lists the known ones."""
-        if name not in self.names:
-            raise InvalidParameterError(f"{parameter} must be one of the groups {list(self.names)}; got {name!r}")
+        if not isinstance(name, str) or name not in self.names:
+            raise wrong(parameter, f"one of the groups {list(self.names)}", name)
         return self.names.index(name)
 
 
@@ -81,6 +90,8 @@ def find_groups(by: Any, table: Table, space: FeatureSpace, Z: FloatArray, *, pa
     missing
         ``"group"`` makes missing values a group of their own, ``"error"`` refuses them.
     """
+    if isinstance(by, (type, Mapping)) and (isinstance(by, type) or not all(isinstance(k, str) for k in by)):
+        raise wrong(parameter, ALLOWED, by)
     if isinstance(by, Mapping) and by and all(_is_mask(v) for v in by.values()):
         return _from_masks(by, len(Z), parameter)
     if _is_labels(by):
@@ -102,7 +113,10 @@ class _Column:
 
 
 def _is_mask(value: Any) -> bool:
-    return not isinstance(value, (str, int, float)) and value is not None and np.asarray(value).dtype == bool
+    try:
+        return not isinstance(value, (str, int, float)) and value is not None and np.asarray(value).dtype == bool
+    except Exception:  # a ragged list, or an object that fails when it is taken for a list
+        return False
 
 
 def _is_labels(by: Any) -> bool:
@@ -123,7 +137,7 @@ def _wishes(by: Any, parameter: str) -> list[tuple[str, Any]]:
         found = []
     names = [name for name, _ in found]
     if not found or not all(isinstance(name, str) for name in names):
-        raise InvalidParameterError(f"{parameter} must be {ALLOWED}; got {by!r}")
+        raise wrong(parameter, ALLOWED, by)
     if len(set(names)) != len(names):
         raise InvalidParameterError(f"{parameter} names a column twice: {names}")
     return found
@@ -176,27 +190,24 @@ def _from_numbers(name: str, values: FloatArray, cut: Any, feature: str | None, 
 
 
 def _edges(name: str, cut: Any, values: FloatArray, parameter: str) -> FloatArray:
-    wrong = InvalidParameterError(
-        f"{parameter}[{name!r}] must be ascending edges of bins, or a number of equal shares >= 2; got {cut!r}"
-    )
+    called, allowed = f"{parameter}[{name!r}]", "ascending edges of bins, or a number of equal shares >= 2"
     if isinstance(cut, (bool, str)):
-        raise wrong
-    if hasattr(cut, "__index__"):
-        shares = check_count(f"{parameter}[{name!r}]", cut, low=2)
+        raise wrong(called, allowed, cut)
+    if hasattr(cut, "__index__") and not getattr(cut, "shape", ()):
+        shares = check_count(called, cut, low=2, high=MOST_GROUPS)
         edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, shares + 1)[1:-1])) if values.size else np.zeros(0)
         return edges if edges.size else np.zeros(1)
-    try:
-        edges = np.asarray(cut, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise wrong from error
-    if edges.ndim != 1 or not edges.size or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
-        raise wrong
-    return edges
+    edges = check_numbers(called, cut, allowed)
+    if not edges.size or (np.diff(edges) <= 0).any():
+        raise wrong(called, allowed, cut)
+    return np.asarray(edges)
 
 
 def _no_cut(name: str, cut: Any, parameter: str) -> None:
     if cut is not None:
-        raise InvalidParameterError(f"{parameter}[{name!r}] gives bins, but {name!r} holds categories; got {cut!r}")
+        raise InvalidParameterError(
+            f"{parameter}[{name!r}] gives bins, but {name!r} holds categories; got {describe(cut)}"
+        )
 
 
 def _from_masks(masks: Mapping[Any, Any], n: int, parameter: str) -> Groups:
@@ -226,6 +237,8 @@ def _from_masks(masks: Mapping[Any, Any], n: int, parameter: str) -> Groups:
 def _from_labels(values: Any, n: int, parameter: str) -> _Column:
     if values.shape != (n,):
         raise InvalidParameterError(f"{parameter} must have a label for each of {n:,} rows; got shape {values.shape}")
+    if values.dtype == object:
+        check_list(parameter, values, f"an array with a label for each of {n:,} rows")
     absent = np.array([v is None or v != v for v in values.tolist()], dtype=bool)
     present = [str(v) for v in values[~absent].tolist()]
     names = sorted(set(present))

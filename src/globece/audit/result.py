@@ -16,7 +16,7 @@ from globece.audit.settings import AuditSettings
 from globece.audit.statistics import MEASURES
 from globece.audit.subgroups import Subgroup, worst_subgroups
 from globece.audit.verdict import Verdict
-from globece.errors import InvalidParameterError, check_choice
+from globece.errors import check_choice, check_instance, check_number
 from globece.explanation import Explanation
 from globece.space import FloatArray, IntArray
 
@@ -135,7 +135,7 @@ class Audit:
     def explanation_of(self, group: str) -> Explanation:
         """A group's own directions on its own affected inputs; ``"everybody"`` for all of them."""
         ex = self.explanation
-        if group != EVERYBODY:
+        if not isinstance(group, str) or group != EVERYBODY:
             mine = np.flatnonzero(self.labels() == self.groups.place(group))
         else:
             mine = np.arange(ex.n_affected)
@@ -207,8 +207,8 @@ class Audit:
 
 def check_exceeds(audit: Audit, gap: float) -> bool:
     """Whether a recourse bias was found whose size exceeds ``gap``: what a gate asks."""
-    if gap < 0:
-        raise InvalidParameterError(f"gap must be a number >= 0; got {gap!r}")
+    check_instance("audit", audit, Audit)
+    gap = check_number("gap", gap)
     return audit.verdict.against is not None and abs(audit.verdict.size) > gap
 
 

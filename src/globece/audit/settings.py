@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from globece.errors import InvalidParameterError, check_choice, check_count, check_number
+from globece.errors import check_choice, check_count, check_flag, check_number, keep_checked, wrong
+
+MOST_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class AuditSettings:
     relevant
         Smallest gap in score that matters, in units of cost: what "not enough evidence" is measured against.
     permutations, resamples
-        Random relabellings for the tests, and random samples for the intervals.
+        Random relabellings for the tests, and random samples for the intervals; at most 1,000,000 of each.
     missing
         ``"group"``: missing values of a group column are a group of their own. ``"error"``: they are refused.
     checks
@@ -42,12 +44,16 @@ class AuditSettings:
     checks: bool = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < check_number("level", self.level, open_low=True) < 1.0:
-            raise InvalidParameterError(f"level must be a number > 0 and < 1; got {self.level!r}")
-        check_count("smallest", self.smallest, low=2)
-        check_number("relevant", self.relevant, open_low=True)
-        check_count("permutations", self.permutations, low=19)
-        check_count("resamples", self.resamples, low=20)
-        check_choice("missing", self.missing, ("group", "error"))
-        if not isinstance(self.checks, bool):
-            raise InvalidParameterError(f"checks must be True or False; got {self.checks!r}")
+        level = check_number("level", self.level, open_low=True, high=1.0)
+        if level >= 1.0:
+            raise wrong("level", "a number > 0 and < 1", self.level)
+        keep_checked(
+            self,
+            level=level,
+            smallest=check_count("smallest", self.smallest, low=2),
+            relevant=check_number("relevant", self.relevant, open_low=True),
+            permutations=check_count("permutations", self.permutations, low=19, high=MOST_DRAWS),
+            resamples=check_count("resamples", self.resamples, low=20, high=MOST_DRAWS),
+            missing=check_choice("missing", self.missing, ("group", "error")),
+            checks=check_flag("checks", self.checks),
+        )

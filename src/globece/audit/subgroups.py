@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from globece.audit import statistics as st
 from globece.audit.pool import halves
-from globece.errors import InvalidParameterError, check_count
+from globece.errors import check_count, keep_checked, wrong
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BEAM = 40  # subgroups that get one more condition
@@ -89,12 +89,14 @@ class _Wish:
     permutations: int
 
     def __post_init__(self) -> None:
-        for name in ("conditions", "top", "smallest"):
-            check_count(name, getattr(self, name))
+        keep_checked(
+            self,
+            conditions=check_count("conditions", self.conditions),
+            top=check_count("top", self.top),
+            smallest=check_count("smallest", self.smallest),
+        )
         if self.conditions > 3:
-            raise InvalidParameterError(
-                f"conditions must be at most 3, or nobody can read them; got {self.conditions!r}"
-            )
+            raise wrong("conditions", "at most 3, or nobody can read them", self.conditions)
 
 
 def _extreme(

@@ -16,6 +16,8 @@ from globece.posing import Seed, generator_of
 from globece.progress import Progress, monitoring
 from globece.space import FeatureSpace
 
+MOST_SETS = 1000
+
 
 def ares(
     model: Any,
@@ -138,7 +140,7 @@ def several(
     model, X, favourable, threshold, space, cost, budget, subgroups, rng, settings
         As for :func:`fast_ares`.
     n
-        How many rule sets; those that come out the same are given once.
+        How many rule sets, at most 1,000; those that come out the same are given once.
 
     Examples
     --------
@@ -147,7 +149,7 @@ def several(
     >>> len(several(lambda X: (X["housing"] == "own").astype(int), X, 3, rng=0))
     1
     """
-    n = check_count("n", n)
+    n = check_count("n", n, high=MOST_SETS)
     made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(False, None) as monitor:
         found = run(made, generator_of(rng), monitor, "Fast AReS", n)

@@ -15,7 +15,7 @@ import numpy as np
 from globece.baselines.evaluate import Evaluated
 from globece.baselines.itemsets import NO_ITEM
 from globece.costs import CostModel
-from globece.errors import InvalidParameterError, check_number
+from globece.errors import InvalidParameterError, check_number, keep_checked
 from globece.space import IntArray
 
 UNIT = 2**24
@@ -82,7 +82,7 @@ class AccuracyCost:
     lam: float = 0.0
 
     def __post_init__(self) -> None:
-        check_number("lam", self.lam)
+        keep_checked(self, lam=check_number("lam", self.lam))
 
     def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
         """The objective over these triples; see :class:`Objective`."""
@@ -122,8 +122,8 @@ class FourTerms:
     feature_change: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("incorrect", "cover", "feature_cost", "feature_change"):
-            check_number(name, getattr(self, name), high=LARGEST_WEIGHT)
+        names = ("incorrect", "cover", "feature_cost", "feature_change")
+        keep_checked(self, **{name: check_number(name, getattr(self, name), high=LARGEST_WEIGHT) for name in names})
 
     def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
         """The objective over these triples; see :class:`Objective`."""

@@ -6,7 +6,7 @@ scorer), so that the two can stand side by side. Its views are plain data, deriv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -16,9 +16,9 @@ import numpy as np
 from globece.baselines.items import condition_text
 from globece.costs import CostModel
 from globece.directions.scaling import score
-from globece.errors import InvalidDataError, UnknownFeatureError
+from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
-from globece.models.base import Model
+from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
 from globece.recourse import Recourse
 from globece.rules import mean_cost
@@ -308,8 +308,6 @@ class RecourseSet(Recourse):
                 inside = TwoLevelRule(outer, (), ()).matches(self.space, self.inputs)
                 groups.append(self._group(_joined(self.space, outer) or "everybody", inside, mine))
             return tuple(groups)
-        if feature not in self.space.names:
-            raise UnknownFeatureError(f"feature names unknown feature {feature!r}; there are {list(self.space.names)}")
         f = self.space[feature]
         if f.kind == "continuous":
             raise InvalidDataError(f"feature must be categorical or ordinal to make groups; {feature!r} is continuous")
@@ -329,7 +327,9 @@ class RecourseSet(Recourse):
         audit
             A :class:`globece.Audit` of the same rows.
         """
-        labels = audit.groups.labels
+        labels = getattr(getattr(audit, "groups", None), "labels", None)
+        if not isinstance(labels, np.ndarray) or not isinstance(getattr(audit, "by_group", None), Mapping):
+            raise wrong("audit", "an Audit of the same rows", audit)
         if len(labels) != self.n_rows:
             raise InvalidDataError(f"audit is of {len(labels):,} rows and these rules are of {self.n_rows:,}")
         everything = tuple(range(self.n_rules))
@@ -376,7 +376,7 @@ class RecourseSet(Recourse):
         model
             The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
         """
-        asked = model if model is not None else self.model
+        asked = self.model if model is None else check_model(model, self.space)
         if asked is None:
             raise InvalidDataError("this recourse set was read from a file and has no model; pass model=")
         Z = self.space.encode(X)

@@ -9,13 +9,19 @@ from typing import Literal
 from globece.baselines.items import Binning, Target
 from globece.baselines.objectives import AccuracyCost, Objective
 from globece.errors import (
-    InvalidParameterError,
     check_choice,
     check_count,
+    check_flag,
+    check_instance,
+    check_limit,
     check_number,
+    keep_checked,
+    wrong,
 )
 from globece.space import FeatureSpace
 
+MOST_BINS = 10_000
+MOST_EXCHANGES = 10
 Subgroups = Sequence[str | Sequence[str]]
 
 
@@ -86,22 +92,27 @@ class AresSettings:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        if self.support is not None:
-            check_number("support", self.support, open_low=True, high=1.0)
-        check_choice("thens_from", self.thens_from, ("all", "favourable"))
-        for name in ("max_rules", "max_subgroups", "repeats", "max_itemsets", "max_triples", "batch_rows"):
-            check_count(name, getattr(self, name))
-        check_count("max_width", self.max_width, low=2)
-        check_count("exchanges", self.exchanges, low=0)
-        if self.then_support is not None:
-            check_number("then_support", self.then_support, high=1.0)
-        for name in ("evaluate", "select", "race_rows"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name))
-        if not isinstance(self.objective, Objective):
-            raise InvalidParameterError(
-                f"objective must be an AccuracyCost or a FourTerms, or have a terms method; got {self.objective!r}"
-            )
+        counts = ("max_rules", "max_subgroups", "repeats", "max_itemsets", "max_triples", "batch_rows")
+        optional = ("evaluate", "select", "race_rows")
+        flags = ("match_features", "reduce_rules", "only_improving")
+        given = {name: getattr(self, name) for name in (*counts, *optional, *flags)}
+        keep_checked(
+            self,
+            support=None if self.support is None else check_number("support", self.support, open_low=True, high=1),
+            bins=check_count("bins", self.bins, high=MOST_BINS),
+            binning=check_choice("binning", self.binning, ("equal", "quantile")),
+            target=check_choice("target", self.target, ("middle", "nearest")),
+            thens_from=check_choice("thens_from", self.thens_from, ("all", "favourable")),
+            max_width=check_count("max_width", self.max_width, low=2),
+            exchanges=check_count("exchanges", self.exchanges, low=0, high=MOST_EXCHANGES),
+            then_support=None if self.then_support is None else check_number("then_support", self.then_support, high=1),
+            timeout=check_limit("timeout", self.timeout),
+            **{name: check_count(name, given[name]) for name in counts},
+            **{name: None if given[name] is None else check_count(name, given[name]) for name in optional},
+            **{name: check_flag(name, given[name]) for name in flags},
+        )
+        if isinstance(self.objective, type) or not callable(getattr(self.objective, "terms", None)):
+            raise wrong("objective", "an AccuracyCost or a FourTerms, or have a terms method", self.objective)
 
 
 def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
@@ -122,6 +133,7 @@ def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
     >>> fast_settings(FeatureSpace.from_matrix(np.arange(6.0).reshape(3, 2))).then_support
     0.0
     """
+    check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
     limit = check_number("budget", budget, open_low=True)
     mostly_numbers = 2 * sum(f.kind == "continuous" for f in space.features) > len(space.features)
     return AresSettings(

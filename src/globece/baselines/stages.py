@@ -29,11 +29,13 @@ from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
     UnknownFeatureError,
+    check_names,
+    wrong,
 )
 from globece.explanation import Provenance
 from globece.models.adapt import as_model
 from globece.models.blackbox import BlackBox
-from globece.posing import check_budget, checked, cost_on, own_rows
+from globece.posing import check_budget, checked, cost_on, own_rows, space_on
 from globece.progress import Monitor
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.version import __version__
@@ -68,9 +70,9 @@ def prepare(
 ) -> Made:
     """Check what came, encode the rows and ask the model about them."""
     limit = check_budget(budget)
-    space = checked("space", space if space is not None else FeatureSpace.from_frame(X), FeatureSpace)
-    settings = checked("settings", settings if settings is not None else fast_settings(space, limit), AresSettings)
-    cost = cost_on(cost, space)
+    whole = space_on(space, X)
+    settings = checked("settings", settings, AresSettings, lambda: fast_settings(whole, limit))
+    space, cost = whole, cost_on(cost, whole)
     _check_subgroups(space, subgroups)
     Z = space.encode(X)
     # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
@@ -263,10 +265,10 @@ def _descriptors(items: Items, codes: IntArray, subgroups: Subgroups) -> Itemset
 def _check_subgroups(space: FeatureSpace, subgroups: Subgroups | None) -> None:
     if subgroups is None:
         return
-    if isinstance(subgroups, str) or not isinstance(subgroups, Sequence):
-        raise InvalidParameterError(f"subgroups must be a list of feature names; got {subgroups!r}")
-    names = [name for group in subgroups for name in ((group,) if isinstance(group, str) else group)]
-    unknown = sorted({str(name) for name in names if name not in space.names})
+    if not isinstance(subgroups, (list, tuple)):
+        raise wrong("subgroups", "a list of feature names, or of tuples of them", subgroups)
+    names = [n for g in subgroups for n in ((g,) if isinstance(g, str) else check_names("subgroups", g))]
+    unknown = sorted({name for name in names if name not in space.names})
     if unknown:
         raise UnknownFeatureError(f"subgroups names unknown feature(s) {unknown}; there are {list(space.names)}")
 

@@ -14,7 +14,7 @@ from globece.bounds.trees import tree_bound
 from globece.directions.protocol import Problem
 from globece.directions.rows import settled_order
 from globece.directions.scaling import score
-from globece.errors import InvalidParameterError, check_count, check_number
+from globece.errors import InvalidParameterError, check_count, check_instance, check_number, wrong
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import RobustModel
@@ -115,7 +115,11 @@ def lower_bound(
     >>> bound.exact, bool((bound.cost <= ex.best_costs).all())
     (True, True)
     """
-    count, seconds = check_count("solve", solve, low=0), check_number("time_limit", time_limit, open_low=True)
+    check_instance("problem", problem, Problem)
+    count = check_count("solve", solve, low=0)
+    seconds = check_number("time_limit", time_limit, open_low=True, infinite=True)
+    if within is not None and np.shape(within) != (len(problem.inputs),):
+        raise wrong("within", f"a cost for each of {len(problem.inputs):,} inputs", within)
     if isinstance(problem.model, RobustModel):
         return _strictest(problem, problem.model, count, seconds, within)
     core = problem.model.core if isinstance(problem.model, Compiled) else problem.model

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import numpy as np
 
-from globece.datasets._dataset import Backend, Column, Dataset, frozen, make_frame, read_embedded
+from globece.datasets._dataset import Backend, Column, Dataset, check_backend, frozen, make_frame, read_embedded
 
 _AGES = ("Less than 25", "25 - 45", "Greater than 45")
 
@@ -33,6 +33,7 @@ def load_compas(*, backend: Backend = "pandas") -> Dataset:
     >>> compas.continuous
     ('Priors_Count', 'Time_Served')
     """
+    check_backend(backend)
     rows = [row for row in csv.DictReader(read_embedded("compas.csv").splitlines()) if _kept(row)]
     columns: dict[str, Column] = {
         name: [row[name.lower()] for row in rows] for name in ("Sex", "Age_Cat", "Race", "C_Charge_Degree")

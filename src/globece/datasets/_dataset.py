@@ -93,9 +93,14 @@ def read_embedded(name: str) -> str:
     return gzip.decompress(files(__package__).joinpath("data", f"{name}.gz").read_bytes()).decode("ascii")
 
 
+def check_backend(backend: Backend) -> None:
+    """Raise if this is no library of frames: before anything is read."""
+    check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
+
+
 def make_frame(columns: Mapping[str, Column], backend: Backend, *, caller: str) -> Any:
     """Return the columns as a frame of the backend, or say which extra brings it."""
-    check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
+    check_backend(backend)
     require(backend, extra="frames", caller=f"{caller}(backend={backend!r})")
     return nw.from_dict(dict(columns), backend=backend).to_native()
 

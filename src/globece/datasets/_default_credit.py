@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 
-from globece.datasets._dataset import Backend, Column, Dataset, frozen, make_frame, read_embedded
+from globece.datasets._dataset import Backend, Column, Dataset, check_backend, frozen, make_frame, read_embedded
 
 _CATEGORICAL = ("Sex", "Education", "Marriage", "Pay_0", "Pay_2", "Pay_3", "Pay_4", "Pay_5", "Pay_6")
 
@@ -31,6 +31,7 @@ def load_default_credit(*, backend: Backend = "pandas") -> Dataset:
     >>> default.categorical["Pay_6"]
     ('-2', '-1', '0', '2', '3', '4', '5', '6', '7', '8')
     """
+    check_backend(backend)
     text = read_embedded("default_credit.csv")
     header = text[: text.index("\n")].split(",")
     table = np.loadtxt(io.StringIO(text), np.int64, delimiter=",", skiprows=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from globece.datasets._dataset import Backend, Column, Dataset, frozen, make_frame, read_embedded
+from globece.datasets._dataset import Backend, Column, Dataset, check_backend, frozen, make_frame, read_embedded
 
 _NAMES = (
     "Existing-Account-Status",
@@ -54,6 +54,7 @@ def load_german_credit(*, backend: Backend = "pandas") -> Dataset:
     >>> int(german.outcome.sum())
     700
     """
+    check_backend(backend)
     *raw, risk = zip(*map(str.split, read_embedded("german.data").splitlines()), strict=True)
     columns: dict[str, Column] = {
         name: np.array(values, np.int64) if name in _CONTINUOUS else list(values)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from globece.datasets._dataset import Backend, Dataset, frozen, make_frame
-from globece.errors import FileFormatError, InvalidParameterError
+from globece.datasets._dataset import Backend, Dataset, check_backend, frozen, make_frame
+from globece.errors import FileFormatError, InvalidParameterError, check_path, describe
 
 _N_FEATURES = 23
 
@@ -35,6 +35,7 @@ def load_heloc(path: str | os.PathLike[str] | None = None, *, backend: Backend =
     ...
     globece.errors.InvalidParameterError: path must name FICO's HELOC file; got 'nowhere.csv', which does not exist. ...
     """
+    check_backend(backend)
     with _locate(path).open(newline="", encoding="utf-8-sig") as file:
         header, *rows = csv.reader(file)
     if header[0] != "RiskPerformance" or len(header) != 1 + _N_FEATURES:
@@ -63,12 +64,13 @@ def load_heloc(path: str | os.PathLike[str] | None = None, *, backend: Backend =
 def _locate(path: str | os.PathLike[str] | None) -> Path:
     folder = os.environ.get("GLOBECE_DATA")
     if path is not None:
-        found, got = Path(path), f"{os.fspath(path)!r}, which does not exist"
+        named = check_path("path", path)
+        found, got = Path(named), f"{describe(named)}, which does not exist"
     elif folder:
         found, got = Path(folder, "heloc.csv"), f"None, and $GLOBECE_DATA ({folder}) holds no heloc.csv"
     else:
         found, got = None, "None, and $GLOBECE_DATA is not set"
-    if found is None or not found.is_file():
+    if found is None or not os.path.isfile(found):
         raise InvalidParameterError(
             f"path must name FICO's HELOC file; got {got}. FICO gives the file on request (Explainable Machine "
             "Learning Challenge) and it may not be passed on. Once you have it, call load_heloc('.../heloc.csv'), or "

@@ -11,9 +11,10 @@ import numpy as np
 from globece.costs import CostModel
 from globece.datasets._dataset import make_frame
 from globece.datasets._heloc import load_heloc
-from globece.errors import check_count, check_number
+from globece.errors import InvalidParameterError, check_count, check_instance, check_number, check_seed
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
+MOST_ROWS = 10_000_000
 YES, NO = "Yes", "No"
 ASSETS = ("Job", "Property", "Savings")
 
@@ -72,8 +73,8 @@ def black_box_1(n: int = 4000, *, seed: int = 0) -> UserStudy:
     from sklearn.preprocessing import OneHotEncoder
     from sklearn.tree import DecisionTreeClassifier
 
-    rng = np.random.default_rng(seed)
-    n = check_count("n", n, low=100)
+    n = check_count("n", n, low=100, high=MOST_ROWS)
+    rng = np.random.default_rng(check_seed("seed", seed))
     female = np.arange(n) % 2 == 0
     # model bias: more females are rejected
     rejected = rng.random(n) < np.where(female, 0.6, 0.4)
@@ -117,7 +118,8 @@ def black_box_2(n: int = 4000, *, seed: int = 0, gap: float = 1.0) -> UserStudy:
     """
     from sklearn.svm import LinearSVC
 
-    n, gap = check_count("n", n, low=100), check_number("gap", gap)
+    n, gap = check_count("n", n, low=100), check_number("gap", gap, high=1e6)
+    seed = check_seed("seed", seed)
     heloc = load_heloc()
     x = heloc.encoded()[:n]
     y = heloc.outcome[:n]
@@ -148,6 +150,9 @@ def black_box_2(n: int = 4000, *, seed: int = 0, gap: float = 1.0) -> UserStudy:
 
 def least_costs(study: UserStudy) -> FloatArray:
     """The closed-form least cost of each row of Black Box 2: its distance to the boundary in units of cost."""
+    check_instance("study", study, UserStudy)
+    if not isinstance(study.model, tuple):
+        raise InvalidParameterError(f"study must be Black Box 2, whose least costs are known; got {study.name}")
     w, bias = study.model
     margin = study.X @ w + bias
     rates = study.cost.rates

@@ -13,9 +13,9 @@ import numpy as np
 
 from globece import rays
 from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
-from globece.directions.protocol import Problem
+from globece.directions.protocol import Problem, check_asked
 from globece.directions.scaling import content_order, scale
-from globece.errors import check_count
+from globece.errors import check_count, check_number, keep_checked
 from globece.models.base import Model
 from globece.progress import Monitor
 from globece.space import FloatArray, IntArray
@@ -28,6 +28,7 @@ FEEBLE = 0.85  # single moves that leave this share of the score are no good sta
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
 PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
 PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
+MOST_RAYS = 1e6  # for each input
 WIDEST = 1  # how often the view is widened before a climb ends
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
@@ -295,11 +296,16 @@ class GreedyChains:
     max_features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.max_features is not None:
-            check_count("max_features", self.max_features)
+        most = self.max_features
+        keep_checked(
+            self,
+            rays_per_input=check_number("rays_per_input", self.rays_per_input, open_low=True, high=MOST_RAYS),
+            max_features=None if most is None else check_count("max_features", most),
+        )
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Grow at most ``n`` chains; fewer where another would not lower the score."""
+        n = check_asked(problem, n, rng)
         ordered, _ = in_order(problem, int(rng.integers(2**63)))
         n_inputs, few = len(ordered.inputs), min(n, 10)
         effort = Effort.of(int(max(self.rays_per_input * n_inputs * few, 1000)), n_inputs, few)

@@ -9,9 +9,9 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from globece.directions.constraints import as_directions, movable_features
-from globece.directions.protocol import Problem
+from globece.directions.protocol import Problem, check_asked, check_cost
 from globece.directions.rows import mean_row
-from globece.errors import InvalidParameterError, check_number
+from globece.errors import InvalidParameterError, keep_checked
 from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.linear import LinearModel
@@ -54,10 +54,11 @@ class ClosedForm:
     cost: float = 2.0
 
     def __post_init__(self) -> None:
-        check_number("cost", self.cost, open_low=True)
+        keep_checked(self, cost=check_cost(self.cost))
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the cheapest directions first; there is nothing random about them."""
+        n = check_asked(problem, n, rng)
         movable_features(problem.space)
         model = linear_core(problem.model, "ClosedForm")
         W = slopes(model)

@@ -14,11 +14,13 @@ import numpy as np
 from globece.directions.climbing import GreedyChains, in_order
 from globece.directions.constraints import admissible
 from globece.directions.mixed import Mixed
-from globece.directions.protocol import DirectionGenerator, Problem, proposed
+from globece.directions.protocol import MOST_PROPOSED, DirectionGenerator, Problem, check_asked, proposed
 from globece.directions.sampling import UniformSampling
 from globece.directions.scaling import scale
-from globece.errors import check_count, check_number, require
+from globece.errors import check_count, check_number, keep_checked, require, wrong
 from globece.space import BoolArray, FloatArray
+
+MOST_GENERATIONS = 100_000
 
 
 def _default_start() -> DirectionGenerator:
@@ -55,12 +57,20 @@ class Evolution:
     spread: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("samples", "survivors", "generations", "inputs"):
-            check_count(name, getattr(self, name))
-        check_number("spread", self.spread, open_low=True)
+        if isinstance(self.start, type) or not isinstance(self.start, DirectionGenerator):
+            raise wrong("start", "a generator: an object with a propose method", self.start)
+        keep_checked(
+            self,
+            samples=check_count("samples", self.samples, high=MOST_PROPOSED),
+            survivors=check_count("survivors", self.survivors),
+            generations=check_count("generations", self.generations, high=MOST_GENERATIONS),
+            inputs=check_count("inputs", self.inputs),
+            spread=check_number("spread", self.spread, low=1e-9, high=1e9),
+        )
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """The improved directions, then the others by their score, at most ``n``."""
+        n = check_asked(problem, n, rng)
         judged, _ = in_order(problem, int(rng.integers(2**63)))
         judged = replace(judged, inputs=judged.inputs[: self.inputs])
         D = problem.cost.normalise(proposed(self.start, problem, self.samples, rng))

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from globece.directions.protocol import Problem
-from globece.errors import InvalidDirectionError, InvalidParameterError, check_number
+from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.errors import (
+    InvalidDirectionError,
+    InvalidParameterError,
+    check_instance,
+    check_number,
+    check_rows,
+    describe,
+    keep_checked,
+    wrong,
+)
 from globece.space import FeatureSpace, FloatArray
 
 # An entry of 2 switches a category at k > 1/2, as the difference of two one-hot rows does.
 SWITCH = 2.0
+LARGEST_ENTRY = 1e150  # its square is a number, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +52,9 @@ class FixedDirections:
     cost: float | None = 2.0
 
     def __post_init__(self) -> None:
-        if self.cost is not None:
-            check_number("cost", self.cost, open_low=True)
-        try:
-            given = np.array(self.directions, dtype=np.float64, ndmin=2)
-        except (TypeError, ValueError) as error:
-            raise InvalidDirectionError(f"directions must be rows of numbers; got {self.directions!r}") from error
-        if given.ndim != 2 or not given.size:
-            raise InvalidDirectionError(f"directions must be rows of numbers; got an array of shape {given.shape}")
+        given = check_rows("directions", self.directions)
         given.setflags(write=False)
-        object.__setattr__(self, "directions", given)
+        keep_checked(self, cost=None if self.cost is None else check_cost(self.cost), directions=given)
 
     @classmethod
     def from_rules(
@@ -77,35 +80,41 @@ class FixedDirections:
         >>> FixedDirections.from_rules(space, {"housing": "own", "savings": +100}, cost=None).directions
         array([[100.,   2.,   0.]])
         """
-        each = [rules] if isinstance(rules, Mapping) else list(rules)
-        if not each or not all(isinstance(r, Mapping) and r for r in each):
-            raise InvalidParameterError(f"rules must map features to a category or a number to add; got {rules!r}")
-        return cls(space.check_directions([_direction(space, r) for r in each]), cost)
+        check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+        each = [rules] if isinstance(rules, Mapping) else rules
+        if not isinstance(each, (list, tuple)) or not each or not all(isinstance(r, Mapping) and r for r in each):
+            raise InvalidParameterError(
+                f"rules must map features to a category or a number to add, or list such maps; got {describe(rules)}"
+            )
+        return cls(space.check_directions([direction_of(space, r) for r in each]), cost)
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the first ``n`` of the directions given."""
+        n = check_asked(problem, n, rng)
         D = problem.space.check_directions(self.directions)[:n]
         return D if self.cost is None else problem.cost.normalise(D, self.cost)
 
 
-def _direction(space: FeatureSpace, rules: Mapping[str, Any]) -> FloatArray:
+def direction_of(space: FeatureSpace, rules: Mapping[str, Any], called: str = "rules") -> FloatArray:
+    """The direction of a set of rules; ``called`` is the parameter that they came in."""
     delta = np.zeros(space.width)
     for name, wish in rules.items():
+        space._check_known(called, [name])
         f = space[name]
         if f.is_block:
-            if wish not in f.categories:
-                raise InvalidParameterError(f"rules[{name!r}] must be one of {list(f.categories)}; got {wish!r}")
-            place = f.categories.index(wish)
+            place = f.place(wish)
+            if place is None:
+                raise wrong(f"{called}[{name!r}]", f"one of {list(f.categories)}", wish)
             if not f.permitted[place]:
                 allowed = [c for c, ok in zip(f.categories, f.permitted, strict=True) if ok]
-                raise InvalidDirectionError(f"rules[{name!r}] must be one of the permitted {allowed}; got {wish!r}")
+                raise InvalidDirectionError(
+                    f"{called}[{name!r}] must be one of the permitted {allowed}; got {describe(wish)}"
+                )
             delta[f.start + place] = SWITCH
         elif isinstance(wish, str) and wish in (ends := (f.categories or ("",))[:: max(len(f.categories) - 1, 1)]):
             delta[f.start] = (len(f.categories) - 1) * (1 if wish == ends[-1] else -1)
         elif isinstance(wish, str) and f.kind == "ordinal":
-            raise InvalidParameterError(
-                f"rules[{name!r}] must be a number of places to move, or {ends[0]!r} or {ends[-1]!r}; got {wish!r}"
-            )
+            raise wrong(f"{called}[{name!r}]", f"a number of places to move, or {ends[0]!r} or {ends[-1]!r}", wish)
         else:
-            delta[f.start] = check_number(f"rules[{name!r}]", wish, low=-np.inf)
+            delta[f.start] = check_number(f"{called}[{name!r}]", wish, low=-LARGEST_ENTRY, high=LARGEST_ENTRY)
     return delta

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from globece.directions.constraints import as_directions, largest_features, movable_features
-from globece.directions.protocol import Problem
+from globece.directions.protocol import Problem, check_asked, check_cost
 from globece.directions.rows import settled
-from globece.errors import InvalidParameterError, check_count, check_number, require
+from globece.errors import InvalidParameterError, check_count, check_number, keep_checked, require, wrong
+from globece.models.torch_modules import is_module
 from globece.space import FeatureSpace, FloatArray
 
 ROWS = 256  # affected inputs that the gradient is taken over
@@ -72,14 +73,20 @@ class GradientDescent:
     module: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_count("restarts", self.restarts)
-        check_count("steps", self.steps)
-        check_number("lambda_", self.lambda_, open_low=True)
-        check_number("rate", self.rate, open_low=True)
-        check_number("cost", self.cost, open_low=True)
+        keep_checked(
+            self,
+            restarts=check_count("restarts", self.restarts, high=10_000),
+            steps=check_count("steps", self.steps, high=1_000_000),
+            lambda_=check_number("lambda_", self.lambda_, low=1e-9, high=1e9),
+            rate=check_number("rate", self.rate, low=1e-9, high=1e9),
+            cost=check_cost(self.cost),
+        )
+        if self.module is not None and not is_module(self.module):
+            raise wrong("module", "a torch module", self.module)
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Descend, and return what was found, the full directions before their sparser forms."""
+        n = check_asked(problem, n, rng)
         movable_features(problem.space)
         torch = require("torch", extra="torch", caller="GradientDescent")
         module = self._module(problem, torch)

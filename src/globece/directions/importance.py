@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from globece.directions.constraints import movable_features
-from globece.directions.protocol import Problem
+from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
 from globece.directions.rows import settled
 from globece.directions.sampling import sampled
-from globece.errors import InvalidParameterError, check_choice, check_count, check_number
+from globece.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_mapping,
+    check_number,
+    keep_checked,
+    wrong,
+)
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import own
@@ -22,6 +30,7 @@ SOURCES = ("auto", "model", "permutation")
 WEIGHED = ("features", "values")
 ROWS = 512  # rows whose features are exchanged
 ROUNDS = 3
+LARGEST = 1e300  # importance
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +67,26 @@ class ImportanceSampling:
     weigh: Literal["features", "values"] = "features"
 
     def __post_init__(self) -> None:
-        check_number("cost", self.cost, open_low=True)
-        check_choice("weigh", self.weigh, WEIGHED)
-        check_count("n_features", self.n_features)
-        check_number("power", self.power, open_low=True)
-        if isinstance(self.importance, Mapping):
-            for name, value in self.importance.items():
-                check_number(f"importance[{name!r}]", value, high=1e300)
-        elif self.importance not in SOURCES:
-            raise InvalidParameterError(
-                f"importance must be a mapping of feature to number or one of {list(SOURCES)}; got {self.importance!r}"
-            )
+        importance: Any = self.importance
+        if isinstance(importance, Mapping):
+            named = check_mapping("importance", importance, "feature to number")
+            importance = {
+                name: check_number(f"importance[{name!r}]", value, high=LARGEST) for name, value in named.items()
+            }
+        elif not isinstance(importance, str) or importance not in SOURCES:
+            raise wrong("importance", f"a mapping of feature to number or one of {list(SOURCES)}", importance)
+        keep_checked(
+            self,
+            importance=importance,
+            cost=check_cost(self.cost),
+            n_features=check_count("n_features", self.n_features),
+            power=check_number("power", self.power, open_low=True, high=LARGEST_POWER),
+            weigh=check_choice("weigh", self.weigh, WEIGHED),
+        )
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
+        n = check_asked(problem, n, rng)
         movable = movable_features(problem.space)
         every = self.weights(problem, rng)
         weights = every[[problem.space.names.index(f.name) for f in movable]]

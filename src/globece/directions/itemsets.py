@@ -9,9 +9,9 @@ import numpy as np
 
 from globece.directions.constraints import as_directions, movable_features
 from globece.directions.fixed import SWITCH
-from globece.directions.protocol import Problem
+from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
 from globece.directions.rows import favourable_rows, mean_row, settled
-from globece.errors import InvalidParameterError, check_count, check_number, require
+from globece.errors import InvalidParameterError, check_count, check_number, keep_checked, require
 from globece.space import BoolArray, Feature, FloatArray
 
 ROWS = 2000  # rows of each outcome that are looked at
@@ -56,14 +56,18 @@ class ItemsetSampling:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("min_support", self.min_support, open_low=True, high=1.0)
-        check_count("max_length", self.max_length)
-        check_count("n_bins", self.n_bins, low=2)
-        check_number("cost", self.cost, open_low=True)
-        check_number("power", self.power, high=1e6)
+        keep_checked(
+            self,
+            min_support=check_number("min_support", self.min_support, open_low=True, high=1.0),
+            max_length=check_count("max_length", self.max_length),
+            n_bins=check_count("n_bins", self.n_bins, low=2, high=10_000),
+            cost=check_cost(self.cost),
+            power=check_number("power", self.power, high=LARGEST_POWER),
+        )
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions; fewer where some turn out alike."""
+        n = check_asked(problem, n, rng)
         movable_features(problem.space)
         items = _Items.of(problem, self.n_bins)
         sets = self._frequent(problem, items)

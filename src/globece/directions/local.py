@@ -14,9 +14,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from globece.directions.constraints import as_directions, movable_features
-from globece.directions.protocol import Problem
+from globece.directions.protocol import Problem, check_asked, check_cost
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
-from globece.errors import InvalidParameterError, ModelError, check_count, check_number
+from globece.errors import InvalidParameterError, ModelError, check_count, keep_checked, wrong
 from globece.space import FloatArray
 
 CANDIDATES = 10_000  # favourable rows among which the nearest is looked for
@@ -61,12 +61,9 @@ class FromLocal:
     cost: float = 2.0
 
     def __post_init__(self) -> None:
-        check_count("rows", self.rows)
-        check_number("cost", self.cost, open_low=True)
-        if not isinstance(self.method, LocalMethod) and not callable(self.method):
-            raise InvalidParameterError(
-                f"method must be a function of one row, or have a counterfactuals method; got {self.method!r}"
-            )
+        keep_checked(self, rows=check_count("rows", self.rows), cost=check_cost(self.cost))
+        if isinstance(self.method, type) or not (isinstance(self.method, LocalMethod) or callable(self.method)):
+            raise wrong("method", "a function of one row, or have a counterfactuals method", self.method)
 
     def __repr__(self) -> str:
         """A description that is the same in every process: a function by its name."""
@@ -75,6 +72,7 @@ class FromLocal:
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Return a direction for each counterfactual that was found, without repeats."""
+        n = check_asked(problem, n, rng)
         movable_features(problem.space)
         Z = settled(problem.inputs)
         count = min(self.rows, len(Z))

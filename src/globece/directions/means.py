@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from globece.directions.constraints import admissible, as_directions, largest_features, movable_features
-from globece.directions.protocol import Problem
+from globece.directions.protocol import Problem, check_asked, check_cost
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
-from globece.errors import check_count, check_number
+from globece.errors import check_count, keep_checked
 from globece.space import FloatArray
 
 ROWS = 1000  # rows of each outcome that are clustered
@@ -47,11 +47,11 @@ class MeanDifference:
     cost: float = 2.0
 
     def __post_init__(self) -> None:
-        check_count("n_clusters", self.n_clusters)
-        check_number("cost", self.cost, open_low=True)
+        keep_checked(self, n_clusters=check_count("n_clusters", self.n_clusters), cost=check_cost(self.cost))
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the overall difference, those between clusters, and then their sparser forms."""
+        n = check_asked(problem, n, rng)
         movable_features(problem.space)
         seed = int(rng.integers(2**31))
         favourable = favourable_rows(problem, "MeanDifference")

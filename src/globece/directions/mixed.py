@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from globece.directions.protocol import DirectionGenerator, Problem, proposed
-from globece.errors import InvalidParameterError, check_number
+from globece.directions.protocol import DirectionGenerator, Problem, check_asked, proposed
+from globece.errors import InvalidParameterError, check_numbers, describe, keep_checked, wrong
 from globece.space import FloatArray
+
+LARGEST_SHARE = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +43,25 @@ class Mixed:
     shares: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        members = tuple(self.generators) if isinstance(self.generators, Sequence) else ()
-        if not members or not all(isinstance(g, DirectionGenerator) for g in members):
-            raise InvalidParameterError(f"generators must list objects with a propose method; got {self.generators!r}")
-        shares = tuple(1.0 for _ in members) if self.shares is None else tuple(self.shares)
-        if len(shares) != len(members):
-            raise InvalidParameterError(f"shares must be one per generator ({len(members)}); got {len(shares)}")
-        for i, share in enumerate(shares):
-            check_number(f"shares[{i}]", share, high=1e300)
-        if not sum(shares) > 0:
-            raise InvalidParameterError(f"shares must not all be 0; got {self.shares!r}")
-        object.__setattr__(self, "generators", members)
-        object.__setattr__(self, "shares", shares)
+        members = tuple(self.generators) if isinstance(self.generators, (list, tuple)) else ()
+        if not members or not all(isinstance(g, DirectionGenerator) and not isinstance(g, type) for g in members):
+            raise InvalidParameterError(
+                f"generators must list objects with a propose method; got {describe(self.generators)}"
+            )
+        shares = (1.0,) * len(members)
+        if self.shares is not None:
+            allowed = f"one per generator ({len(members)}), each a number >= 0"
+            given = check_numbers("shares", self.shares, allowed, low=0.0)
+            if len(given) != len(members) or given.max() > LARGEST_SHARE:
+                raise wrong("shares", allowed, self.shares)
+            if not given.any():
+                raise InvalidParameterError(f"shares must not all be 0; got {describe(self.shares)}")
+            shares = tuple(given.tolist())
+        keep_checked(self, generators=members, shares=shares)
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Propose at most ``n`` directions, in the order of the generators."""
+        n = check_asked(problem, n, rng)
         seeds = rng.integers(2**63, size=len(self.generators))
         parts, left = [np.empty((0, problem.space.width))], 0
         for generator, seed, count in zip(self.generators, seeds, self._counts(n), strict=True):

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from globece.costs import CostModel
-from globece.errors import InvalidDirectionError
+from globece.errors import (
+    InvalidDirectionError,
+    check_count,
+    check_instance,
+    check_limit,
+    check_matrix,
+    check_number,
+    wrong,
+)
 from globece.models.base import Model
 from globece.space import FeatureSpace, FloatArray
 
@@ -40,10 +48,37 @@ class Problem:
     max_scalar: float | None = None
     favourable_rows: FloatArray | None = None
 
+    def __post_init__(self) -> None:
+        check_instance("cost", self.cost, CostModel, "see CostModel.bins")
+        if not callable(getattr(self.model, "first_flip", None)):
+            raise wrong("model", "a Model, as as_model gives it", self.model)
+        check_matrix("inputs", self.inputs, self.space.width)
+        check_number("budget", self.budget, open_low=True, infinite=True)
+        check_limit("max_scalar", self.max_scalar)
+        if self.favourable_rows is not None:
+            check_matrix("favourable_rows", self.favourable_rows, self.space.width)
+
     @property
     def space(self) -> FeatureSpace:
         """The space of the inputs."""
         return self.cost.space
+
+
+MOST_PROPOSED = 1_000_000
+COSTS = (1e-9, 1e9)  # a direction's nominal cost: its scalars are then numbers of a sensible size
+LARGEST_POWER = 100.0
+
+
+def check_cost(cost: Any) -> float:
+    """The nominal cost that directions are scaled to."""
+    return check_number("cost", cost, low=COSTS[0], high=COSTS[1])
+
+
+def check_asked(problem: Any, n: Any, rng: Any) -> int:
+    """Check what a generator is asked with; the number of directions comes back."""
+    check_instance("problem", problem, Problem)
+    check_instance("rng", rng, np.random.Generator, "see numpy.random.default_rng")
+    return check_count("n", n, high=MOST_PROPOSED)
 
 
 @runtime_checkable

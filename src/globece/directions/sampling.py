@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from globece.directions.constraints import movable_features
-from globece.directions.protocol import Problem
-from globece.errors import check_count, check_number
+from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
+from globece.errors import check_count, check_number, keep_checked
 from globece.space import FloatArray, IntArray
 
 
@@ -27,7 +27,7 @@ class UniformSampling:
     n_features
         Features per direction, n_f.
     power
-        The power p; a larger one makes directions sparser.
+        The power p, at most 100; a larger one makes directions sparser.
     """
 
     cost: float = 2.0
@@ -35,12 +35,16 @@ class UniformSampling:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("cost", self.cost, open_low=True)
-        check_count("n_features", self.n_features)
-        check_number("power", self.power, open_low=True)
+        keep_checked(
+            self,
+            cost=check_cost(self.cost),
+            n_features=check_count("n_features", self.n_features),
+            power=check_number("power", self.power, open_low=True, high=LARGEST_POWER),
+        )
 
     def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
+        n = check_asked(problem, n, rng)
         movable = movable_features(problem.space)
         chosen = rng.random((n, len(movable))).argsort(axis=1)[:, : self.n_features]
         return sampled(problem, chosen, self.power, self.cost, rng)

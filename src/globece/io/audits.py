@@ -22,7 +22,7 @@ from globece.audit.result import ALL_MEASURES, Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.statistics import MEASURES
 from globece.audit.verdict import BIAS, NONE, UNKNOWN, Verdict
-from globece.errors import FileFormatError
+from globece.errors import FileFormatError, check_instance
 from globece.io import files, plain, results
 from globece.io.plain import Node
 from globece.io.spaces import numbers
@@ -52,6 +52,7 @@ def schema() -> dict[str, Any]:
 
 def to_dict(au: Audit) -> dict[str, Any]:
     """An audit as plain data."""
+    check_instance("au", au, Audit)
     v, s = au.verdict, au.settings
     return {
         "format": FORMAT,

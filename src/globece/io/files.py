@@ -7,17 +7,10 @@ import os
 import secrets
 import stat
 from contextlib import suppress
-from typing import Any
 
-from globece.errors import FileFormatError, InvalidParameterError
+from globece.errors import FileFormatError, check_path
 
-
-def check_path(name: str, value: Any) -> str:
-    """Return ``value`` as a path of text if it is one; otherwise raise with the parameter's name."""
-    path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else value
-    if not isinstance(path, str) or not path or "\0" in path:
-        raise InvalidParameterError(f"{name} must be a path; got {value!r}")
-    return path
+__all__ = ["check_path", "read_text", "write_bytes", "write_text"]
 
 
 def read_text(path: str) -> str:

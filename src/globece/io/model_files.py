@@ -19,7 +19,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.errors import FileFormatError, InvalidParameterError, MissingExtraError, ModelError, require
+from globece.errors import (
+    FileFormatError,
+    InvalidParameterError,
+    MissingExtraError,
+    ModelError,
+    check_flag,
+    check_names,
+    require,
+)
 from globece.io.files import check_path
 from globece.space import FloatArray
 
@@ -57,9 +65,8 @@ def load_model(path: str | os.PathLike[str], *, allow_pickle: bool = False, trus
     ...
     globece.errors.InvalidParameterError: 'model.pkl' is a pickle, and loading it runs code that its author chose; ...
     """
-    if not isinstance(allow_pickle, bool):
-        raise InvalidParameterError(f"allow_pickle must be True or False; got {allow_pickle!r}")
-    names = _type_names(trusted)
+    allow_pickle = check_flag("allow_pickle", allow_pickle)
+    names = check_names("trusted", trusted, "full type names, never True")
     file = Path(check_path("path", path))
     ending = file.suffix.lower()
     if ending == ".onnx":
@@ -83,17 +90,6 @@ def load_model(path: str | os.PathLike[str], *, allow_pickle: bool = False, trus
 
 def _allowed() -> str:
     return ", ".join(ENDINGS)
-
-
-def _type_names(trusted: Iterable[str]) -> tuple[str, ...]:
-    names = () if isinstance(trusted, (str, bytes, bool)) or not isinstance(trusted, Iterable) else tuple(trusted)
-    if (
-        not isinstance(trusted, Iterable)
-        or isinstance(trusted, (str, bytes))
-        or not all(isinstance(name, str) for name in names)
-    ):
-        raise InvalidParameterError(f"trusted must be a list of full type names, never True; got {trusted!r}")
-    return names
 
 
 # -- XGBoost ------------------------------------------------------------------------------------------------------

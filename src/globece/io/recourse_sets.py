@@ -15,6 +15,7 @@ import numpy as np
 
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
 from globece.compact import Rows
+from globece.errors import check_instance
 from globece.io.documents import (
     inputs_data,
     inputs_from,
@@ -48,6 +49,7 @@ def schema() -> dict[str, Any]:
 
 def to_dict(found: RecourseSet) -> dict[str, Any]:
     """A recourse set as plain data."""
+    check_instance("found", found, RecourseSet)
     return {
         "format": FORMAT,
         "version": VERSION,

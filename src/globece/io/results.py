@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from globece.errors import check_instance
 from globece.explanation import Explanation
 from globece.io.documents import (
     inputs_data,
@@ -47,6 +48,7 @@ def schema() -> dict[str, Any]:
 
 def to_dict(ex: Explanation) -> dict[str, Any]:
     """An explanation as plain data: dictionaries, lists, text, finite numbers, booleans and ``None``."""
+    check_instance("ex", ex, Explanation)
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from globece.errors import GlobeCEError, GlobeCEWarning, InvalidParameterError
+from globece.errors import (
+    GlobeCEError,
+    GlobeCEWarning,
+    InvalidParameterError,
+    check_count,
+    check_flag,
+    check_instance,
+    check_matrix,
+)
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox, search_undecided
+from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
 from globece.models.checking import check
 from globece.models.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
@@ -121,12 +129,15 @@ def as_model(
     >>> as_model((np.array([1.0]), -5.0), space).exact
     True
     """
+    check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+    tried = None if scalars is None else check_scalars(scalars)
+    if rows is not None:
+        rows = check_matrix("rows", rows, space.width)
     if isinstance(model, tuple):
         model = LinearRule.of(model)
     decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
-    tried = None if scalars is None else np.asarray(scalars, dtype=np.float64)
-    box = BlackBox(decide, space, grid, batch_rows, tried)
-    return compiled(box, rows) if compile and scalars is None else box
+    box = BlackBox(decide, space, check_grid(grid), check_count("batch_rows", batch_rows), tried)
+    return compiled(box, rows) if check_flag("compile", compile) and scalars is None else box
 
 
 def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> BlackBox | Compiled:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from globece.errors import InvalidParameterError, describe
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 
@@ -63,3 +64,20 @@ class Model(Protocol):
             unknown, as :class:`globece.models.adapt.Compiled` does.
         """
         ...
+
+
+def check_model(model: Any, space: FeatureSpace) -> Model:
+    """Return a model if it answers about rows of this space; otherwise raise, and say how one is made of the user's."""
+    asks = all(callable(getattr(model, name, None)) for name in ("favourable", "margin", "first_flip"))
+    theirs = getattr(model, "space", None)
+    if isinstance(model, type) or not asks or not isinstance(theirs, FeatureSpace):
+        raise InvalidParameterError(
+            "model must be what globece.as_model(model, space) makes of a model of yours, with the space of the "
+            f"explanation; got {describe(model)}"
+        )
+    if theirs.columns != space.columns:
+        raise InvalidParameterError(
+            f"model takes rows with the columns {list(theirs.columns)[:20]}; these have {list(space.columns)[:20]}"
+        )
+    checked: Model = model
+    return checked

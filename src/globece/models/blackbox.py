@@ -9,15 +9,32 @@ model may flip and flip back unseen: that is why this is called searched, and th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from globece import rays
+from globece.errors import check_count, check_numbers, wrong
 from globece.models.decision import Decision
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
+MOST_POINTS = 50_000  # along a ray
+
+
+def check_grid(grid: int) -> int:
+    """Points along a ray, if they are a number of them that can be tried."""
+    return check_count("grid", grid, high=MOST_POINTS)
+
+
+def check_scalars(scalars: Any) -> FloatArray:
+    """Scalars to try, if they ascend from 0 on: below 0 a direction would be gone backwards, whatever may only rise."""
+    allowed = "ascending numbers >= 0, at least one of them > 0"
+    given = check_numbers("scalars", scalars, allowed, low=0.0)
+    if not given.size or not given[-1] > 0.0 or not (np.diff(given) > 0.0).all() or given.size > MOST_POINTS:
+        raise wrong("scalars", allowed, scalars)
+    return np.asarray(given)
 
 
 @dataclass(frozen=True)

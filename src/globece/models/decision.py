@@ -10,13 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from globece.errors import InvalidParameterError, ModelError, check_number
+from globece.errors import InvalidParameterError, ModelError, check_limit, check_number, describe, wrong
 from globece.models.torch_modules import Asked, is_module
 from globece.space import BoolArray, FloatArray
 
@@ -145,14 +149,14 @@ class Decision:
         if not isinstance(self.favourable, str) and any(text):
             raise ModelError(
                 f"{self.name} returned text such as {labels[text.index(True)]!r}, and favourable is "
-                f"{self.favourable!r}; name the outcome people want: favourable must be one of "
+                f"{describe(self.favourable)}; name the outcome people want: favourable must be one of "
                 f"{sorted({v for v in labels if isinstance(v, str)})[:10]}"
             )
         if isinstance(self.favourable, str) and labels and not any(text):
             hint = " (a side needs a threshold=)" if self.favourable in SIDES else ""
             raise ModelError(
                 f"{self.name} returned {labels[0]!r}, which is no text, and favourable is the text "
-                f"{self.favourable!r}{hint}; it would never occur: name one of the outcomes that are returned"
+                f"{describe(self.favourable)}{hint}; it would never occur: name one of the outcomes that are returned"
             )
 
     @property
@@ -160,7 +164,7 @@ class Decision:
         if self.favourable not in (*SIDES, 1):
             raise InvalidParameterError(
                 f"favourable must be 'above' or 'below' with a threshold on {self.name}'s values; "
-                f"got {self.favourable!r}"
+                f"got {describe(self.favourable)}"
             )
         return bool(self.favourable == "below")
 
@@ -183,7 +187,7 @@ class Decision:
         if len(classes) != n_columns or self.favourable not in classes:
             raise ModelError(
                 f"{self.name} returned {n_columns} columns, one per class; favourable must be one of "
-                f"{list(range(n_columns))}; got {self.favourable!r}"
+                f"{list(range(n_columns))}; got {describe(self.favourable)}"
             )
         return classes.index(self.favourable)
 
@@ -251,10 +255,10 @@ def decision(
     >>> decision(lambda X: X[:, 0], threshold=5, favourable="below").described
     'below 5'
     """
-    limit = None if timeout is None else check_number("timeout", timeout, open_low=True)
+    limit = check_limit("timeout", timeout)
     cut = None if threshold is None else check_number("threshold", threshold, low=-np.inf)
-    if np.ndim(favourable) or isinstance(favourable, (dict, set)) or callable(favourable) or _is_missing(favourable):
-        raise InvalidParameterError(f"favourable must be one outcome; got {favourable!r}")
+    if favourable is not None:
+        favourable = _outcome(favourable)
     name = getattr(model, "__name__", None) or type(model).__name__
     _check_fitted(model, name)
     if is_module(model):
@@ -281,6 +285,16 @@ def decision(
         )
     default = 1 if cut is None or hasattr(model, "predict_proba") else "above"
     return Decision(ask, name, default if favourable is None else favourable, cut, None, limit)
+
+
+def _outcome(favourable: Any) -> Any:
+    """The outcome that people want, if it is one: a single value that equals itself."""
+    if isinstance(favourable, np.ndarray) and favourable.ndim == 0:
+        favourable = favourable[()]
+    kinds = (str, bytes, Real, np.bool_, np.datetime64, Decimal, date, Enum)
+    if not isinstance(favourable, kinds) or _is_missing(favourable):
+        raise wrong("favourable", "one outcome: a class such as 1, True or 'yes', or 'above' or 'below'", favourable)
+    return favourable
 
 
 def _of_module(module: Any, name: str, favourable: Any, threshold: float | None, timeout: float | None) -> Decision:
@@ -324,7 +338,9 @@ def _class_of(favourable: Any, classes: tuple[Any, ...], name: str) -> Any:
             return classes[1]
         raise InvalidParameterError(f"{name} has {len(classes)} classes; favourable must be one of {list(classes)}")
     if favourable not in classes:
-        raise InvalidParameterError(f"favourable must be one of {name}'s classes {list(classes)}; got {favourable!r}")
+        raise InvalidParameterError(
+            f"favourable must be one of {name}'s classes {list(classes)}; got {describe(favourable)}"
+        )
     return favourable
 
 
@@ -356,7 +372,7 @@ def _within(seconds: float, ask: Callable[[Any], Any], rows: Any, where: str) ->
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(min(seconds, threading.TIMEOUT_MAX))
     if thread.is_alive():
         raise ModelError(f"{where} gave no answer within {seconds:g} s")
     if "error" in result:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from globece.errors import InvalidParameterError
+from globece.errors import InvalidParameterError, describe
 from globece.models.compose import NotCompiled
 from globece.models.decision import SIDES, Decision
 from globece.models.known import kind_of
@@ -51,12 +51,14 @@ class LinearRule:
         if len(pair) != 2:
             raise InvalidParameterError(f"a linear model is a pair (coef, intercept); got {len(pair)} values")
         try:
-            coef = np.atleast_2d(np.asarray(pair[0], dtype=np.float64))
-            intercept = np.atleast_1d(np.asarray(pair[1], dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            raise InvalidParameterError(
-                f"a linear model is a pair (coef, intercept) of numbers; got {pair!r}"
-            ) from error
+            parts = [np.asarray(part) for part in pair]
+            numeric = all(part.dtype.kind in "iuf" for part in parts)
+        except Exception:  # whatever an object that is no list does when it is taken for one
+            numeric = False
+        if not numeric:
+            raise InvalidParameterError(f"a linear model is a pair (coef, intercept) of numbers; got {describe(pair)}")
+        coef = np.atleast_2d(parts[0].astype(np.float64))
+        intercept = np.atleast_1d(parts[1].astype(np.float64))
         if coef.shape[0] != 1 or intercept.shape != (1,):
             raise InvalidParameterError(f"coef must have one number per column; got shape {coef.shape}")
         if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):

@@ -17,13 +17,23 @@ import numpy as np
 from scipy.special import expit, logit
 
 from globece import rays
-from globece.errors import InvalidParameterError, check_choice, check_count, check_number
+from globece.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_number,
+    check_seed,
+    keep_checked,
+    wrong,
+)
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox, search_undecided
 from globece.models.decision import Decision, Tally
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 MarginScale = Literal["probability", "logit", "score"]
+MOST_DRAWS = 10_000
+LARGEST_NOISE = 1000.0  # bins: a hundred times the range of the data
 SCALES = ("probability", "logit", "score")
 ROUNDS = 1_000  # of asking: rays on which there is still no agreement are searched
 
@@ -45,7 +55,7 @@ class Robust:
         Largest error on each continuous input, in bins of the default cost (a tenth of its observed range). Of errors
         drawn evenly up to that, all must leave the outcome favourable.
     draws
-        How many errors are drawn.
+        How many errors are drawn; at most 10,000.
     seed
         Seed of these draws.
 
@@ -63,14 +73,17 @@ class Robust:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_number("margin", self.margin)
-        check_choice("scale", self.scale, SCALES)
-        check_number("noise", self.noise)
-        check_count("draws", self.draws)
-        check_count("seed", self.seed, low=0)
         if not isinstance(self.models, (tuple, list)):
-            raise InvalidParameterError(f"models must be a list of models; got {self.models!r}")
-        object.__setattr__(self, "models", tuple(self.models))
+            raise wrong("models", "a list of models", self.models)
+        keep_checked(
+            self,
+            margin=check_number("margin", self.margin),
+            scale=check_choice("scale", self.scale, SCALES),
+            models=tuple(self.models),
+            noise=check_number("noise", self.noise, high=LARGEST_NOISE),
+            draws=check_count("draws", self.draws, high=MOST_DRAWS),
+            seed=check_seed("seed", self.seed),
+        )
 
     @property
     def described(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from globece import rays
-from globece.errors import check_choice, check_count
+from globece.errors import check_choice, check_count, check_instance, check_number, wrong
 from globece.explanation import Explanation, MinimumCosts, Profile
 from globece.plots.style import (
     FAINT,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_BARS = 10_000
 LEGEND: dict[str, Any] = {"edgecolor": "none", "fontsize": 8.5, "handlelength": 1.2, "title_fontsize": 8.5}
 
 
@@ -79,6 +80,7 @@ class ProfileDisplay:
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
         """Take the profiles out of an explanation."""
+        check_instance("ex", ex, Explanation)
         alone = tuple(ex.profile(i) for i in range(ex.n_directions))
         note = nobody_affected(ex) or nobody_covered(ex)
         return cls(ex.profile(), alone, ex.coverage, ex.average_cost, ex.budget, note)
@@ -155,6 +157,7 @@ class MinimumCostsDisplay:
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
         """Take the minimum costs out of an explanation."""
+        check_instance("ex", ex, Explanation)
         return cls(ex.minimum_costs(), ex.n_directions, ex.average_cost, ex.budget, nobody_affected(ex))
 
     @property
@@ -173,6 +176,10 @@ class MinimumCostsDisplay:
             Width of a bar in units of cost; a round number by default. Bars are centred on its multiples, so that
             those who change one category stand at 1.
         """
+        if bin_width is not None:
+            bin_width = check_number("bin_width", bin_width, open_low=True)
+            if self.budget / bin_width > MOST_BARS:
+                raise wrong("bin_width", f"at least {self.budget / MOST_BARS:g}, for {MOST_BARS:,} bars", bin_width)
         self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "MinimumCostsDisplay.plot")
         if self.note:
             write_note(ax, self.note)
@@ -266,6 +273,9 @@ class MeanTranslationDisplay:
         direction
             Take this direction for everybody; by default each input takes its cheapest.
         """
+        check_instance("ex", ex, Explanation)
+        if direction is not None:
+            direction = check_count("direction", direction, low=0)
         note = nobody_affected(ex) or nobody_covered(ex)
         moved = ex.mean_translation(direction if ex.n_directions else None)
         order = [i for i in np.argsort(-moved.cost, kind="stable") if moved.share[i] > 0]

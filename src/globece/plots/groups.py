@@ -10,7 +10,7 @@ import numpy as np
 
 from globece.audit import Audit
 from globece.audit.exchange import EVERYBODY, Exchange
-from globece.errors import check_choice, check_count
+from globece.errors import check_choice, check_count, check_instance
 from globece.plots.charts import LEGEND, _cost_axis, _round_width
 from globece.plots.style import (
     FAINT,
@@ -81,6 +81,7 @@ class GroupProfilesDisplay:
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
         """Take the profiles out of an audit."""
+        check_instance("au", au, Audit)
         bands, budget = {}, au.explanation.budget
         paid = au.cost[np.isfinite(au.cost)]
         limit = np.linspace(0.0, float(paid.max(initial=0.0)) if paid.size else budget, 241)
@@ -149,6 +150,7 @@ class GroupCostsDisplay:
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
         """Take the minimum costs out of an audit."""
+        check_instance("au", au, Audit)
         names = _judged(au)
         scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
         return cls({name: au.costs_of(name) for name in names}, scores, au.explanation.budget)
@@ -219,6 +221,7 @@ class GroupTranslationsDisplay:
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
         """Take the mean translations out of an audit."""
+        check_instance("au", au, Audit)
         found = {name: au.explanation_of(name).mean_translation() for name in _judged(au)}
         if not found:
             return cls((), {})
@@ -280,6 +283,7 @@ class ExchangeDisplay:
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
         """Take the exchange out of an audit."""
+        check_instance("au", au, Audit)
         return cls(au.exchange)
 
     def plot(self, ax: Axes | None = None, *, measure: Literal["score", "coverage", "average_cost"] = "score") -> Self:

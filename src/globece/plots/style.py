@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from globece.errors import require
+from globece.errors import check_instance, require
 from globece.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -75,9 +75,16 @@ def cost_text(cost: float) -> str:
 # -- axes --------------------------------------------------------------------------------------------------------------
 
 
+def check_axes(ax: Axes | None, caller: str) -> None:
+    """Raise if these are no axes that can be drawn on."""
+    if ax is not None:
+        check_instance("ax", ax, require("matplotlib.axes", extra="plot", caller=caller).Axes, "of matplotlib")
+
+
 def prepare(ax: Axes | None, size: tuple[float, float], caller: str) -> tuple[Axes, Figure]:
     """The axes given, or those of a new figure; without the frame that carries no information."""
     plt = require("matplotlib.pyplot", extra="plot", caller=caller)
+    check_axes(ax, caller)
     if ax is None:
         _, ax = plt.subplots(figsize=size, layout="constrained")
     assert ax is not None

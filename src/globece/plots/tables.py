@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from globece.errors import check_count
+from globece.errors import check_count, check_instance
 from globece.explanation import Explanation
 from globece.plots.layout import Row, Table
 from globece.plots.style import (
+    check_axes,
     colour,
     cost_text,
     inches,
@@ -83,6 +84,8 @@ class RulesChartDisplay:
         rows, spacing
             As for :meth:`globece.Explanation.rules_chart`.
         """
+        check_instance("ex", ex, Explanation)
+        direction = check_count("direction", direction, low=0)
         note = nobody_affected(ex)
         if note or not ex.n_directions:
             return cls((), (), direction, note or nobody_covered(ex))
@@ -103,6 +106,7 @@ class RulesChartDisplay:
         title = f"Direction {self.direction + 1}"
         if not self.note:
             title += f" covers {self.rows[-1].coverage:.1%} at an average cost of {self.rows[-1].cost:.2f}"
+        check_axes(ax, "RulesChartDisplay.plot")
         narrow = ax is not None and inches(ax)[0] < NARROW
         table = Table(
             head=[*(["New rule added"] if narrow else ["Feature", "New rule added"]), *_CHART_HEAD],
@@ -178,6 +182,7 @@ class CounterfactualsDisplay:
     @classmethod
     def from_explanation(cls, ex: Explanation, *, n: int = 8) -> Self:
         """Take the first ``n`` counterfactuals out of an explanation."""
+        check_instance("ex", ex, Explanation)
         n = check_count("n", n)
         note = nobody_affected(ex) or nobody_covered(ex)
         if note:

@@ -19,6 +19,7 @@ import numpy as np
 
 from globece import rays
 from globece.directions.protocol import DirectionGenerator, Problem, proposed
+from globece.errors import check_count, check_instance, check_seed, wrong
 from globece.space import FloatArray
 
 
@@ -40,6 +41,12 @@ class GeneratorCase:
     problem: Problem
     n: int = 64
 
+    def __post_init__(self) -> None:
+        if isinstance(self.generator, type) or not callable(getattr(self.generator, "propose", None)):
+            raise wrong("generator", "an object with a propose method", self.generator)
+        check_instance("problem", self.problem, Problem)
+        check_count("n", self.n)
+
     @property
     def name(self) -> str:
         """The generator's class."""
@@ -47,8 +54,9 @@ class GeneratorCase:
 
     def propose(self, seed: int = 0, *, n: int | None = None, problem: Problem | None = None) -> FloatArray:
         """Directions as the generator gives them, unchecked."""
-        rng = np.random.default_rng(seed)
-        return self.generator.propose(problem or self.problem, self.n if n is None else n, rng)
+        rng = np.random.default_rng(check_seed("seed", seed))
+        posed = self.problem if problem is None else check_instance("problem", problem, Problem)
+        return self.generator.propose(posed, self.n if n is None else check_count("n", n), rng)
 
 
 class GeneratorContract:

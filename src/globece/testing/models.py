@@ -16,8 +16,9 @@ import numpy as np
 
 from globece import rays
 from globece.costs import CostModel
+from globece.errors import check_count, check_instance, check_matrix, check_number, check_seed, wrong
 from globece.models.base import Model
-from globece.space import FloatArray
+from globece.space import FeatureSpace, FloatArray
 
 GRID = 20_000
 
@@ -44,10 +45,20 @@ class ModelCase:
     n_rays: int = 10
     precision: float = 1e-9
 
+    def __post_init__(self) -> None:
+        space = getattr(self.model, "space", None)
+        if not callable(getattr(self.model, "first_flip", None)) or not isinstance(space, FeatureSpace):
+            raise wrong("model", "a Model with a space and a first_flip method", self.model)
+        check_matrix("rows", self.rows, space.width)
+        check_count("n_directions", self.n_directions, high=1_000_000)
+        check_count("n_rays", self.n_rays)
+        check_number("precision", self.precision, high=1.0)
+
 
 def random_directions(case: ModelCase, seed: int = 0) -> FloatArray:
     """Directions of one nominal cost that move one to four features of any kind and break no constraint."""
-    space, rng = case.model.space, np.random.default_rng(seed)
+    check_instance("case", case, ModelCase)
+    space, rng = case.model.space, np.random.default_rng(check_seed("seed", seed))
     movable = space.movable
     D = np.zeros((case.n_directions, space.width))
     for delta in D:

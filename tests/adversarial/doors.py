@@ -1,0 +1,450 @@
+"""Every public callable, with tiny arguments that work."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import pickle
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+import globece as gc
+from globece import baselines, datasets, directions, plots, testing
+from globece.audit.result import check_exceeds
+from globece.baselines.settings import fast_settings
+from globece.bounds import lower_bound
+from globece.datasets import user_studies
+from globece.directions.protocol import Problem
+from globece.io import audits, frames, model_files, recourse_sets, results
+from globece.rules import rules_at, rules_chart
+from globece.testing.models import ModelCase, random_directions
+from tests.adversarial.rubbish import Door
+
+# What a message may call the rows, the model and what belongs to them.
+CALLED: Mapping[str, tuple[str, ...]] = {
+    "X": ("frame", "matrix", "column", "columns", "column(s)", "feature", "rows"),
+    "Z": ("encoded matrix", "rows"),
+    "Z_after": ("encoded matrix", "rows"),
+    "model": ("models", "f", "function", "in call", "returned"),
+    "favourable": ("favourable",),
+    "path": ("table's file name", "cannot tell what kind of model", "cannot read", "cannot load"),
+    "source": ("the text given",),
+    "pairs": ("pairs",),
+    "directions": ("direction", "generator"),
+    "generator": ("proposed", "generator"),
+    "margins": ("margin",),
+    "ordinal": ("category(ies)",),
+}
+
+
+def f(rows: Any) -> Any:
+    """A model of frames."""
+    return (rows["a"].to_numpy() > 0.5).astype(int)
+
+
+@cache
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    n = 12
+    return pd.DataFrame(
+        {"a": rng.normal(size=n).round(2), "b": rng.integers(0, 9, n), "c": ["p", "q", "r"] * 4, "d": ["lo", "hi"] * 6}
+    )
+
+
+@cache
+def space() -> gc.FeatureSpace:
+    return gc.FeatureSpace.from_frame(rows(), ordinal={"d": ["lo", "hi"]})
+
+
+@cache
+def cost() -> gc.CostModel:
+    return gc.CostModel.bins(space())
+
+
+QUICK = gc.Settings(rays=50, samples=4, grid=4)
+BRIEF = gc.AuditSettings(smallest=2, permutations=19, resamples=20, checks=False)
+FEW = directions.FixedDirections(np.array([[1.0, 0, 0, 0, 0, 0], [1.0, 1.0, 0, 0, 0, 0]]))
+ANY = directions.UniformSampling()
+RULES = baselines.AresSettings(support=0.2, bins=2, max_rules=2, max_width=3)
+
+
+@cache
+def explanation() -> gc.Explanation:
+    return gc.explain(f, rows(), space=space(), n_directions=2, rng=0, settings=QUICK)
+
+
+@cache
+def linear() -> tuple[Any, Any]:
+    """A linear model of a matrix, and its explanation."""
+    X = rows()[["a", "b"]].to_numpy()
+    model = LogisticRegression().fit(X, (X[:, 0] > 0.5).astype(int))
+    return model, gc.explain(model, X, rng=0, settings=QUICK)
+
+
+@cache
+def audited() -> gc.Audit:
+    return gc.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, judging=BRIEF, generator=FEW)
+
+
+@cache
+def benefited() -> Any:
+    return gc.who_benefits(f, rows(), {"a": 1.0}, space=space())
+
+
+@cache
+def ruled() -> baselines.RecourseSet:
+    return baselines.ares(f, rows(), space=space(), rng=0, settings=RULES)
+
+
+@cache
+def problem() -> Problem:
+    ex = explanation()
+    Z = space().encode(rows())
+    assert ex.model is not None
+    return Problem(ex.model, ex.inputs, ex.cost, ex.budget, None, Z[f(rows()) == 1])
+
+
+def more_values() -> dict[str, Callable[[], Any]]:
+    """The library's own objects, each of them rubbish almost everywhere."""
+    return {
+        "a FeatureSpace": space,
+        "a CostModel": cost,
+        "a FeatureSpace class": lambda: gc.FeatureSpace,
+        "Settings": lambda: QUICK,
+        "AuditSettings": lambda: BRIEF,
+        "AresSettings": lambda: RULES,
+        "an Explanation": explanation,
+        "an Audit": audited,
+        "a RecourseSet": ruled,
+        "a generator of directions": directions.UniformSampling,
+        "a generator's class": lambda: directions.UniformSampling,
+        "a model": lambda: explanation().model,
+        "an estimator": lambda: linear()[0],
+        "an unfitted estimator": LogisticRegression,
+        "the rows": rows,
+        "the rows, wrong columns": lambda: rows().rename(columns={"a": "z"}),
+        "encoded rows": lambda: space().encode(rows()),
+        "a feature": lambda: space()["a"],
+    }
+
+
+def _door(name: str, call: Callable[..., Any], *, of: Callable[..., Any] | None = None, **good: Any) -> Door:
+    """A door with the parameters of its signature, or of another callable's that it passes on to."""
+    kinds = inspect.Parameter
+    named = [
+        p.name
+        for p in inspect.signature(of or call).parameters.values()
+        if p.kind not in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL)
+    ]
+    return Door(name, call, good, tuple(named), CALLED)
+
+
+def all_doors() -> list[Door]:
+    """Every door; the same list each time."""
+    return [*_front(), *_spaces(), *_settings(), *_generators(), *_results(), *_figures(), *_files()]
+
+
+def _front() -> list[Door]:
+    X, S = rows(), space()
+    model, ex = linear()
+    matrix = X[["a", "b"]].to_numpy()
+    base: dict[str, Any] = {"model": f, "X": X, "space": S, "settings": QUICK}
+    rules: dict[str, Any] = base | {"settings": RULES, "rng": 0}
+    return [
+        _door("explain", gc.explain, **base, rng=0, generator=ANY),
+        _door("explain (estimator)", gc.explain, model=model, X=matrix, rng=0, settings=QUICK),
+        _door("explain (no space)", gc.explain, model=f, X=X, rng=0, settings=QUICK, generator=ANY),
+        _door("audit", gc.audit, **base, rng=0, by="d", judging=BRIEF, generator=FEW),
+        _door(
+            "audit (no space)",
+            gc.audit,
+            model=f,
+            X=X[["a"]],
+            by=X["d"],
+            judging=BRIEF,
+            generator=directions.FixedDirections([[1.0]]),
+        ),
+        _door("who_benefits", gc.who_benefits, **base, action={"a": 1.0}),
+        _door("who_benefits (scaled)", gc.who_benefits, **base, action={"a": 1.0}, mode="scaled", by="d"),
+        _door("as_model", gc.as_model, model=f, space=S, rows=S.encode(X)),
+        _door("as_model (estimator)", gc.as_model, model=model, space=ex.space, rows=matrix),
+        _door("bradley_terry", gc.bradley_terry, pairs=[("a", "b")]),
+        _door("ares", baselines.ares, **rules),
+        _door("fast_ares", baselines.fast_ares, **rules),
+        _door("several", baselines.several, **rules, n=2),
+        _door("fast_settings", fast_settings, space=S),
+    ]
+
+
+def _spaces() -> list[Door]:
+    X, S, C = rows(), space(), cost()
+    Z = S.encode(X)
+    plain = gc.FeatureSpace.from_frame
+    matrix = X[["a", "b"]].to_numpy()
+
+    def from_matrix(**given: Any) -> Any:
+        given["columns"] = given.pop("columns", ["a", "b"])
+        return gc.FeatureSpace.from_matrix(**given)
+
+    def used(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
+        """Build a space and explain with it, so that what is accepted must also work."""
+        return lambda **given: gc.explain(f, X, space=build(**(good | given)), rng=0, settings=QUICK, generator=ANY)
+
+    def priced(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
+        return lambda **given: gc.explain(
+            f, X, space=S, cost=build(**(good | given)), rng=0, settings=QUICK, generator=ANY
+        )
+
+    doors = [
+        _door("FeatureSpace", gc.FeatureSpace, features=S.features, table=S.table),
+        _door("from_frame", plain, X=X),
+        _door("from_matrix", gc.FeatureSpace.from_matrix, X=matrix),
+        replace(_door("from_matrix (named)", from_matrix, of=plain, X=matrix)),
+        _door("constrain", S.constrain),
+        _door("encode", S.encode, X=X),
+        _door("decode", S.decode, Z=Z),
+        _door("round", S.round, Z=Z),
+        _door("check_directions", S.check_directions, directions=np.eye(S.width)[:1]),
+        _door("space[name]", lambda feature: S[feature], feature="a"),
+        _door("CostModel", gc.CostModel, space=S, scales=C.scales, weights=C.weights),
+        _door("bins", gc.CostModel.bins, space=S),
+        _door("deciles", gc.CostModel.deciles, space=S, X=X),
+        _door("between", C.between, Z=Z, Z_after=Z),
+        _door("nominal", C.nominal, directions=np.eye(S.width)[:1]),
+        _door("normalise", C.normalise, directions=np.eye(S.width)[:1]),
+        _door("explain(from_frame)", used(plain, X=X), of=plain),
+        _door("explain(constrain)", used(S.constrain), of=S.constrain),
+        _door("explain(bins)", priced(gc.CostModel.bins, space=S), of=gc.CostModel.bins),
+        _door("explain(deciles)", priced(gc.CostModel.deciles, space=S, X=X), of=gc.CostModel.deciles),
+    ]
+    return doors
+
+
+def _settings() -> list[Door]:
+    X, S = rows(), space()
+    model, _ = linear()
+
+    def explained(**given: Any) -> Any:
+        return gc.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given))
+
+    def raced(**given: Any) -> Any:
+        generator = directions.UniformSampling()
+        return gc.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given), generator=generator)
+
+    def judged(**given: Any) -> Any:
+        judging = replace(BRIEF, **given)
+        return gc.audit(f, X, by="d", space=S, rng=0, settings=QUICK, judging=judging, generator=FEW)
+
+    def lasting(**given: Any) -> Any:
+        return gc.explain(
+            model, X[["a", "b"]].to_numpy(), rng=0, settings=QUICK, robust=gc.Robust(**given), generator=ANY
+        )
+
+    def rules(**given: Any) -> Any:
+        return baselines.ares(f, X, space=S, rng=0, settings=replace(RULES, **given))
+
+    def aimed(objective: Any) -> Callable[..., Any]:
+        return lambda **given: rules(objective=objective(**given))
+
+    return [
+        _door("Settings", gc.Settings),
+        _door("explain(Settings)", explained, of=gc.Settings),
+        _door("explain(Settings, generator)", raced, of=gc.Settings),
+        _door("AuditSettings", gc.AuditSettings),
+        _door("audit(AuditSettings)", judged, of=gc.AuditSettings),
+        _door("Robust", gc.Robust),
+        _door("explain(Robust)", lasting, of=gc.Robust),
+        _door("AresSettings", baselines.AresSettings),
+        _door("ares(AresSettings)", rules, of=baselines.AresSettings),
+        _door("AccuracyCost", baselines.AccuracyCost),
+        _door("ares(AccuracyCost)", aimed(baselines.AccuracyCost), of=baselines.AccuracyCost),
+        _door("FourTerms", baselines.FourTerms),
+        _door("ares(FourTerms)", aimed(baselines.FourTerms), of=baselines.FourTerms),
+    ]
+
+
+def _generators() -> list[Door]:
+    X, S, P = rows(), space(), problem()
+    model, _ = linear()
+    matrix = X[["a", "b"]].to_numpy()
+    local = directions.nearest_favourable()
+    good: dict[Any, dict[str, Any]] = {
+        directions.Evolution: {
+            "start": directions.UniformSampling(), "samples": 4, "survivors": 1, "generations": 1, "inputs": 4
+        },
+        directions.FixedDirections: {"directions": np.eye(S.width)[:1]},
+        directions.FromLocal: {"method": local, "rows": 5},
+        directions.GradientDescent: {"restarts": 1, "steps": 1},
+        directions.GreedyChains: {"rays_per_input": 2.0},
+        directions.ImportanceSampling: {},
+        directions.ItemsetSampling: {"min_support": 0.5, "n_bins": 2},
+        directions.MeanDifference: {"n_clusters": 1},
+        directions.Mixed: {"generators": [directions.UniformSampling()]},
+        directions.UniformSampling: {},
+    }  # fmt: skip
+    doors = []
+    for kind, given in good.items():
+
+        def explained(kind: Any = kind, **named: Any) -> Any:
+            return gc.explain(f, X, space=S, rng=0, settings=QUICK, generator=kind(**named))
+
+        doors.append(_door(kind.__name__, kind, **given))
+        if kind is not directions.GradientDescent:
+            doors.append(_door(f"explain({kind.__name__})", explained, of=kind, **given))
+            doors.append(_door(f"{kind.__name__}.propose", kind(**given).propose, problem=P, n=3, rng=_rng()))
+
+    def closed(**named: Any) -> Any:
+        return gc.explain(model, matrix, rng=0, settings=QUICK, generator=directions.ClosedForm(**named))
+
+    def local_rows(**named: Any) -> Any:
+        method = directions.nearest_favourable(**named)
+        return gc.explain(f, X, space=S, rng=0, settings=QUICK, generator=directions.FromLocal(method, rows=5))
+
+    rules = directions.FixedDirections.from_rules
+    return [
+        *doors,
+        _door("ClosedForm", directions.ClosedForm),
+        _door("explain(ClosedForm)", closed, of=directions.ClosedForm),
+        _door("from_rules", rules, space=S, rules={"a": 1.0}),
+        _door("nearest_favourable", directions.nearest_favourable),
+        _door("explain(nearest_favourable)", local_rows, of=directions.nearest_favourable),
+        _door("Problem", directions.Problem, model=P.model, inputs=P.inputs, cost=P.cost, budget=10.0),
+        _door("GeneratorCase", testing.GeneratorCase, generator=directions.UniformSampling(), problem=P),
+        _door("GeneratorCase.propose", testing.GeneratorCase(directions.UniformSampling(), P).propose),
+        _door("ModelCase", ModelCase, model=P.model, rows=P.inputs),
+        _door("random_directions", random_directions, case=ModelCase(P.model, P.inputs)),
+    ]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _results() -> list[Door]:
+    X, ex, au = rows(), explanation(), audited()
+    _, exact = linear()
+    rules = ruled()
+
+    def robustness(**given: Any) -> Any:
+        return exact.robustness(**given)
+
+    return [
+        _door("ex.profile", ex.profile),
+        _door("ex.at(coverage)", lambda coverage: ex.at(coverage=coverage), coverage=0.5),
+        _door("ex.at(cost)", lambda cost: ex.at(cost=cost), cost=0.5),
+        _door("ex.mean_translation", ex.mean_translation),
+        _door("ex.rules_chart", ex.rules_chart),
+        _door("ex.arrays", ex.arrays, scalars=[0.5, 1.0]),
+        _door("ex.apply", ex.apply, X=X),
+        _door("ex.robustness", exact.robustness),
+        _door("ex.robustness(Robust)", robustness, of=gc.Robust, margins=[0.0]),
+        _door("ex.lower_bound", exact.lower_bound),
+        _door("lower_bound", lower_bound, problem=Problem(exact.model, exact.inputs, exact.cost, exact.budget)),
+        _door("rules_at", rules_at, space=ex.space, delta=ex.directions[0]),
+        _door(
+            "rules_chart", rules_chart, cost=ex.cost, delta=ex.directions[0], Z=ex.inputs, scalars=ex.scalars[0],
+            costs=ex.costs[0],
+        ),
+        _door("au.difference", au.difference),
+        _door("au.ratio", au.ratio),
+        _door("au.group_max", au.group_max),
+        _door("au.group_min", au.group_min),
+        _door("au.costs_of", au.costs_of, group="lo"),
+        _door("au.explanation_of", au.explanation_of, group="lo"),
+        _door("au.subgroups", au.subgroups, smallest=2),
+        _door("check_exceeds", check_exceeds, audit=au, gap=0.5),
+        _door("benefits.subgroups", benefited().subgroups, smallest=2),
+        _door("rules.by_group", rules.by_group),
+        _door("rules.beside", rules.beside, audit=au),
+        _door("rules.apply", rules.apply, X=X),
+    ]  # fmt: skip
+
+
+def _figures() -> list[Door]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    def closed(draw: Callable[..., Any]) -> Callable[..., Any]:
+        def call(**given: Any) -> Any:
+            try:
+                return draw(**given)
+            finally:
+                pyplot.close("all")
+
+        return call
+
+    doors = []
+    for name in plots.__all__:
+        kind = getattr(plots, name)
+        build, source = (
+            (kind.from_explanation, {"ex": explanation()})
+            if hasattr(kind, "from_explanation")
+            else (kind.from_audit, {"au": audited()})
+        )
+        shown = build(**source)
+        doors.append(_door(f"{name}.{build.__name__}", build, **source))
+        doors.append(_door(f"{name}.plot", closed(shown.plot), of=shown.plot))
+    return doors
+
+
+@cache
+def warm_up() -> dict[str, str]:
+    """Call each door with what it takes, and say which did not open.
+
+    It also compiles what the calls need: a compiler that is interrupted by the alarm does not recover.
+    """
+    model, ex = linear()
+    X = rows()[["a", "b"]].to_numpy()
+    for robust in (None, gc.Robust(margin=0.1), gc.Robust(noise=0.1, draws=2), gc.Robust(models=(model,))):
+        gc.explain(model, X, rng=0, settings=QUICK, generator=ANY, robust=robust)
+    ex.lower_bound()
+    shut = {}
+    for door in all_doors():
+        try:
+            door.call(**door.good)
+        except Exception as error:
+            shut[door.name] = f"{type(error).__name__}: {error}"
+    return shut
+
+
+@cache
+def _model_file() -> str:
+    path = pathlib.Path(tempfile.mkdtemp(), "model.pkl")
+    path.write_bytes(pickle.dumps(linear()[0]))
+    return str(path)
+
+
+def _files() -> list[Door]:
+    ex, au, rules = explanation(), audited(), ruled()
+    loaders = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("load_")]
+    return [
+        *(_door(load.__name__, load) for load in loaders),
+        _door("black_box_1", user_studies.black_box_1, n=100),
+        _door("black_box_2", user_studies.black_box_2, n=100),
+        _door("least_costs", user_studies.least_costs),
+        _door("ex.to_json", ex.to_json),
+        _door("ex.from_json", gc.Explanation.from_json),
+        _door("au.to_json", au.to_json),
+        _door("au.from_json", gc.Audit.from_json),
+        _door("rules.to_json", rules.to_json),
+        _door("rules.from_json", baselines.RecourseSet.from_json),
+        _door("results.write", results.write, ex=ex),
+        _door("results.to_dict", results.to_dict, ex=ex),
+        _door("results.read", results.read),
+        _door("audits.write", audits.write, au=au),
+        _door("audits.to_dict", audits.to_dict, au=au),
+        _door("audits.read", audits.read),
+        _door("recourse_sets.write", recourse_sets.write, found=rules),
+        _door("recourse_sets.read", recourse_sets.read),
+        _door("load_model", model_files.load_model, path=_model_file(), allow_pickle=True),
+        _door("read_frame", frames.read_frame),
+    ]
