@@ -56,7 +56,7 @@ def _slack(model: LinearModel, problem: Problem) -> FloatArray:
     size = np.abs(np.nan_to_num(Z)) @ np.abs(model.weights).T + np.abs(model.intercepts)
     for t in model.tables:
         size = size + np.abs(t.values(Z)).T
-    own = np.asarray(model._rounding(Z))
+    own = np.asarray(model.rounding(Z))
     narrow = (2.0 * problem.space.rounding * np.abs(np.nan_to_num(Z))) @ np.abs(model.weights).T
     return np.asarray(np.maximum(own, 16.0 * np.finfo(np.float64).eps * size) + narrow)
 

@@ -261,7 +261,9 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     try:
         if planes is not None:
             inputs = inputs_of(own, name)
-            return LinearModel.compose(space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name)
+            return LinearModel.compose(
+                space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name, chance=final.threshold
+            )
         if reading is not None:
             places = _tree_inputs(estimator, own, name)
             return trees.TreeEnsemble.from_reading(reading, space, places, final.favourable, final.threshold, name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from globece.space import FloatArray
+from globece.space import FeatureSpace, FloatArray
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -99,3 +99,15 @@ def evaluate(inputs: Sequence[Input], Z: FloatArray) -> FloatArray:
 def identity(width: int) -> tuple[Input, ...]:
     """Inputs of a model that takes the encoded matrix as it is."""
     return tuple(Number(j) for j in range(width))
+
+
+def centre_of(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
+    """Where the steps before a model have their zero, by encoded column; whole where the column is."""
+    centre = np.zeros(space.width)
+    for source in inputs:
+        if isinstance(source, Number) and source.scale and source.shift:
+            centre[source.column] = -source.shift / source.scale
+    for f in space.scalars:
+        if f.whole:
+            centre[f.start] = np.rint(centre[f.start])
+    return np.where(np.isfinite(centre), centre, 0.0)

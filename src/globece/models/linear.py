@@ -18,12 +18,14 @@ import numpy as np
 
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
-from globece.models.inputs import Input, Lookup, Number, Steps
+from globece.models.clearance import DOUBLE, rounding_of_chances, unit_of
+from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
 from globece.models.passing import LARGEST, above, after_steps, pass_edge
 from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 FEW_RAYS = 16_384  # not worth another thread
+ROUNDINGS, SUMMED_AT_ONCE = 12.0, 8.0  # that a sum may add up to: some, and more for a long one
 FEW_STEPS = 16  # whole steps that are looked at one by one
 MOST_LOOKS = 10_000  # stretches of whole steps along one ray: where this is not enough, the answer is NaN
 
@@ -48,6 +50,13 @@ class LinearModel:
         Step tables, where a column enters by steps (binned columns, ordinal codes).
     name
         What to call the model.
+    centre, offsets
+        Where the steps before the model have their zero, by encoded column, and the margins there: around it nothing
+        is lost, however large a column is against its spread.
+    unit
+        Rounding unit of the model's own arithmetic.
+    head
+        What making probabilities of the scores may cost, in scores.
     """
 
     space: FeatureSpace
@@ -57,6 +66,10 @@ class LinearModel:
     fill: FloatArray
     tables: tuple[StepTable, ...] = ()
     name: str = "linear model"
+    centre: FloatArray | None = None
+    offsets: FloatArray | None = None
+    unit: float = DOUBLE
+    head: float = 0.0
 
     exact = True
 
@@ -74,6 +87,7 @@ class LinearModel:
         *,
         closed: BoolArray | None = None,
         name: str = "linear model",
+        chance: float | None = None,
     ) -> LinearModel:
         """Compose half-spaces over a model's inputs with the steps that made these inputs.
 
@@ -87,6 +101,8 @@ class LinearModel:
             Whether 0 counts as favourable; ``False`` by default.
         name
             What to call the model.
+        chance
+            Probability that is compared with, where probabilities are made of the margins.
 
         Raises
         ------
@@ -112,15 +128,28 @@ class LinearModel:
             raise ValueError("one column is filled in two ways")
         fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing: nothing times NaN would be NaN
         shut = np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool)
-        return cls(space, weights, np.asarray(intercept, dtype=float) + shift, shut, fill, tuple(tables), name)
+        unit, centre = unit_of(space), centre_of(space, inputs)
+        offsets = np.array(intercept, dtype=np.float64)
+        for source, c in zip(inputs, coef.T, strict=True):
+            if isinstance(source, Number):
+                offsets += c * source.values(centre[None])[0]
+        return cls(
+            space,
+            weights,
+            np.asarray(intercept, dtype=float) + shift,
+            shut,
+            fill,
+            tuple(tables),
+            name,
+            centre,
+            offsets,
+            unit,
+            rounding_of_chances(chance, unit),
+        )
 
     def margins(self, Z: FloatArray) -> FloatArray:
         """Every half-space's margin of every row: ``(n, m)``."""
-        filled = np.where(np.isnan(Z), self.fill, Z) if np.isnan(Z).any() else Z
-        out = filled @ self.weights.T + self.intercepts
-        for table in self.tables:
-            out += table.values(Z).T
-        return np.asarray(out)
+        return self._sums(Z)[0]
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """Smallest margin of each row."""
@@ -135,8 +164,8 @@ class LinearModel:
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
-        # The user's own sums may be rounded in another order: ask for as much more than 0 as that can make.
-        base = self.margins(Z) - self._rounding(Z)
+        margins, rounding = self._sums(Z)
+        base = margins - rounding  # what is reported must hold in whatever order it is summed
         routes = bundle(self.space, directions)
         weights = _Weights.of(self, routes)
         out = np.empty((len(directions), len(Z)))
@@ -149,10 +178,42 @@ class LinearModel:
         over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(directions))))
         return out
 
-    def _rounding(self, Z: FloatArray) -> FloatArray:
-        """A bound on how far two ways of summing a margin lie apart: ``(n, m)``."""
-        size = np.nan_to_num(np.abs(Z)) @ np.abs(self.weights).T + np.abs(self.intercepts)
-        return np.asarray(16.0 * np.finfo(np.float64).eps * size)
+    def rounding(self, Z: FloatArray) -> FloatArray:
+        """How far rounding can carry each margin of each row: ``(n, m)``.
+
+        By the model's own arithmetic, in whatever order it sums, and by the type that each column has.
+        """
+        return self._sums(Z)[1]
+
+    def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Margins, and how far rounding can carry them; row by row, so that no other row changes them."""
+        margins, rounding = np.empty((len(Z), len(self.weights))), np.empty((len(Z), len(self.weights)))
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
+        centre = np.zeros(self.space.width) if self.centre is None else self.centre
+        offsets = self.intercepts if self.offsets is None else self.offsets
+        kernel: Any = _sum_up
+        summed, stored = self._shares
+
+        def work(first: int, last: int) -> None:
+            kernel(first, last, rows, self.fill, centre, self.weights, offsets, summed, stored, margins, rounding)
+
+        if len(Z):
+            over_rows(len(Z), work, few=FEW_RAYS)
+        rounding += self.head
+        for table in self.tables:
+            margins += table.values(Z).T
+            rounding += self._times * self.unit * np.nan_to_num(np.abs(table.added)).max(axis=1)
+        return margins, rounding
+
+    @property
+    def _times(self) -> float:
+        """Roundings that a sum may add up to, in units of what it is summed from."""
+        return ROUNDINGS + len(self.space.features) / SUMMED_AT_ONCE
+
+    @property
+    def _shares(self) -> tuple[float, FloatArray]:
+        """What rounds: a share of what is summed, and of each column's value as it is stored."""
+        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * self.space.rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +244,23 @@ class _Weights(NamedTuple):
     @classmethod
     def of(cls, model: LinearModel, routes: Bundle) -> _Weights:
         W, m, column = model.weights, len(model.weights), routes.column
+        summed, stored = model._shares
+        size = np.abs(W.T)
+        # what rounds grows along the way, and counts against each move
+        moving = W.T[column] - np.sign(routes.step)[:, None] * (summed + stored[column])[:, None] * size[column]
         tables: dict[int, list[StepTable]] = {}
         for t in model.tables:
             tables.setdefault(t.column, []).append(t)
         mine = [tables.get(int(c), []) for c in column] if tables else [[]] * len(column)
         category = np.minimum(np.arange(routes.bound.shape[1]), routes.size[:, None] - 1)
-        there, here = W.T[routes.start + routes.target], W.T[routes.start[:, None] + category]
+        there, here = routes.start + routes.target, routes.start[:, None] + category
+        grown = summed * np.maximum(size[there][:, None, :] - size[here], 0.0)
         return cls(
-            np.ascontiguousarray(W.T[column]),
+            np.ascontiguousarray(moving),
             np.cumsum([0, *(sum(len(t.edges) for t in some) for some in mine)]),
             np.concatenate([np.zeros(0), *(t.edges for some in mine for t in some)]),
             np.vstack([np.zeros((0, m)), *(np.diff(t.added, axis=1).T for some in mine for t in some)]),
-            np.ascontiguousarray(there[:, None, :] - here),
+            np.ascontiguousarray(W.T[there][:, None, :] - W.T[here] - grown),
         )
 
 
@@ -203,6 +269,31 @@ class _Weights(NamedTuple):
 # row. So the walk is one long function, and what it calls takes numbers only.
 
 _END, _EDGE, _SWITCH = 0, 1, 2  # kinds of breakpoint
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sum_up(  # type: ignore[no-untyped-def]
+    first, last, Z, fill, centre, weights, offsets, summed, stored, margins, rounding
+):
+    """Margins of rows first to last, and what rounding can do to them: by what is summed, and by what is stored."""
+    m, width = weights.shape
+    for i in range(first, last):
+        for h in range(m):
+            total, size, kept = offsets[h], abs(offsets[h]), 0.0
+            for j in range(width):
+                z = Z[i, j]
+                if z != 0.0:
+                    if z != z:
+                        z = fill[j]
+                    part = weights[h, j] * (z - centre[j])
+                    total += part
+                    size += abs(part)
+                    kept += abs(weights[h, j] * z) * stored[j]
+                elif centre[j] != 0.0:
+                    part = weights[h, j] * centre[j]
+                    total -= part
+                    size += abs(part)
+            margins[i, h], rounding[i, h] = total, summed * size + kept
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -18,7 +18,7 @@ from globece import rays
 from globece.errors import ModelError
 from globece.models.clearance import unit_of
 from globece.models.decision import Decision
-from globece.models.inputs import Input, Lookup, Number, Steps, evaluate
+from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evaluate
 from globece.models.network_clearance import Clearance
 from globece.models.network_glance import glance
 from globece.models.network_layers import Layers, Net, compile_net
@@ -140,7 +140,7 @@ class ReLUNetwork:
             raise ModelError(f"{name} takes {expected} inputs and its steps give {len(inputs)}")
         asks = conditions(reading, favourable, threshold, name)
         matrix, shift, fill = _affine(space, inputs)
-        centre = _centre(space, inputs)
+        centre = centre_of(space, inputs)
         scores = reading.layers.after(asks.matrix, asks.shift)
         # at the centre itself, by the steps' own arithmetic: there nothing is lost
         there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
@@ -292,18 +292,6 @@ def _copied(source: Input) -> int | None:
 def _rounded_up(k: FloatArray, bits: int) -> FloatArray:
     share, power = np.frexp(k)
     return np.asarray(np.ldexp(np.ceil(np.ldexp(share, bits)), power - bits))
-
-
-def _centre(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
-    """Where the steps before a network have their zero, by encoded column; whole where the column is."""
-    centre = np.zeros(space.width)
-    for source in inputs:
-        if isinstance(source, Number) and source.scale and source.shift:
-            centre[source.column] = -source.shift / source.scale
-    for f in space.scalars:
-        if f.whole:
-            centre[f.start] = np.rint(centre[f.start])
-    return np.where(np.isfinite(centre), centre, 0.0)
 
 
 def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, FloatArray, FloatArray]:
