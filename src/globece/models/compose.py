@@ -11,14 +11,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from globece.models.inputs import Function, Input, Lookup, Number, Steps
+from globece.models.doubles import last_alike
+from globece.models.inputs import Function, Input, Lookup, Narrow, Number, Steps
 from globece.models.known import described, kind_of
-from globece.space import Feature, FeatureSpace, FloatArray
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray
 
 # Functions that only rise, so that a threshold behind one of them is a threshold before it.
 RISING = (np.log1p, np.log, np.log2, np.log10, np.sqrt, np.cbrt, np.exp, np.expm1)
@@ -62,7 +64,8 @@ def raw_symbols(space: FeatureSpace) -> dict[str, Symbol]:
     found: dict[str, Symbol] = {}
     for f in space.features:
         if f.kind == "continuous":
-            found[f.sources[0]] = Number(f.start)
+            narrow = {0.0: None, 2.0**-24: "float32"}.get(float(space.rounding[f.start]), "float16")
+            found[f.sources[0]] = Number(f.start, narrow=narrow)
         elif len(f.sources) > 1:
             for i, source in enumerate(f.sources):
                 found[source] = Lookup(f.start, np.eye(f.width)[i])
@@ -126,10 +129,44 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
         raise NotCompiled(f"step {kind} is compiled over categories only, and some of its columns hold numbers")
     if kind not in NUMERIC:
         raise NotCompiled(f"step {described(step)}")
-    made = NUMERIC[kind](step, inputs_of(list(symbols.values()), f"step {kind}"))
+    inputs = inputs_of(list(symbols.values()), f"step {kind}")
+    made = _rounded(step, NUMERIC[kind](step, inputs), inputs)
     if kind == "FunctionTransformer":
         _check_defined(step, made, space)
     return list(made)
+
+
+def _rounded(step: Any, made: list[Input], inputs: list[Input]) -> list[Input]:
+    """What a step makes, as it computes it: in a narrow type if all that it takes has it."""
+    types = {s.narrow if isinstance(s, Number) else None for s in inputs}
+    moved = len(made) == len(inputs) and any(isinstance(s, Number) and s.forward is not None for s in made)
+    if not types or None in types or not moved:
+        return made
+    found: list[Input] = []
+    for i, (before, after) in enumerate(zip(inputs, made, strict=True)):
+        if isinstance(after, Number) and isinstance(before, Number) and after.forward is not before.forward:
+            itself = AsItComputes(step, i, len(inputs), "float32" if "float32" in types else "float16")
+            after = replace(after, forward=itself if before.forward is None else Chained(before.forward, itself))
+        found.append(after)
+    return found
+
+
+@dataclass(frozen=True)
+class AsItComputes:
+    """One column of a step that moves every column by itself, computed by the step in the column's own type."""
+
+    step: Any
+    column: int
+    width: int
+    dtype: str
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        most = float(np.finfo(self.dtype).max)
+        rows = np.zeros((len(z), self.width), dtype=self.dtype)
+        rows[:, self.column] = np.clip(z, -most, most)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # it was fitted on names
+            return np.asarray(self.step.transform(rows))[:, self.column].astype(np.float64)
 
 
 def _check_defined(step: Any, made: Sequence[Input], space: FeatureSpace) -> None:
@@ -468,8 +505,14 @@ def _impute(step: Any, inputs: list[Input]) -> list[Input]:
         elif source.forward is not None or source.fill is not None:
             raise NotCompiled("step SimpleImputer is compiled before other steps only")
         else:
-            found.append(replace(source, fill=value))
+            found.append(
+                replace(source, fill=value if source.narrow is None else float(np.dtype(source.narrow).type(value)))
+            )
     return found
+
+
+def _not_above(function: Function, edges: FloatArray, z: FloatArray) -> BoolArray:
+    return np.asarray(function(z) <= edges)
 
 
 def _bins(step: Any, inputs: list[Input]) -> list[Input]:
@@ -483,6 +526,9 @@ def _bins(step: Any, inputs: list[Input]) -> list[Input]:
         n = len(inner) + 1
         missing = np.nan
         place = int(np.searchsorted(below, source.fill, side="left")) if source.fill is not None else None
+        if source.narrow is not None:  # the last number that is rounded to one below the edge
+            ends, stored = np.full(len(below), np.finfo(np.float64).max), Narrow(source.narrow)
+            below = last_alike(partial(_not_above, stored, below), -ends, ends)
         codes = [np.arange(n, dtype=float)] if step.encode == "ordinal" else list(np.eye(n))
         for values in codes:
             found.append(Steps(source.column, below, values, missing if place is None else float(values[place])))

@@ -18,6 +18,17 @@ Function = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
+class Narrow:
+    """Rounds numbers to a type of fewer digits."""
+
+    dtype: str
+
+    def __call__(self, z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.asarray(z).astype(self.dtype).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
 class Number:
     """A continuous or ordinal column, moved by a monotone function.
 
@@ -31,6 +42,8 @@ class Number:
         ``forward`` is ``scale * z + shift`` up to rounding; ``None`` if it is not a straight line.
     fill
         What a missing value is replaced by before ``forward``; ``None`` if it stays missing.
+    narrow
+        The type of the user's column, if it holds fewer digits than a double: a number is rounded to it first.
     """
 
     column: int
@@ -38,10 +51,13 @@ class Number:
     scale: float | None = 1.0
     shift: float | None = 0.0
     fill: float | None = None
+    narrow: str | None = None
 
     def values(self, Z: FloatArray) -> FloatArray:
         """Value of this input for each row."""
         z = Z[:, self.column]
+        if self.narrow is not None:
+            z = Narrow(self.narrow)(z)
         if self.fill is not None:
             z = np.where(np.isnan(z), self.fill, z)
         return z.copy() if self.forward is None else np.asarray(self.forward(z))
@@ -110,4 +126,4 @@ def centre_of(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
     for f in space.scalars:
         if f.whole:
             centre[f.start] = np.rint(centre[f.start])
-    return np.where(np.isfinite(centre), centre, 0.0)
+    return np.asarray(space.settle(np.where(np.isfinite(centre), centre, 0.0)[None])[0])

@@ -255,11 +255,12 @@ class _Asker:
 
     def _pulled_back(self, edges: FloatArray, bottom: float, top: float) -> FloatArray:
         """For each edge the largest z on the same side of it as ``bottom``."""
-        if isinstance(self.input, Number) and self.input.forward is None and self.sight == Sight():
-            return edges.copy()
-        as_is = isinstance(self.input, Number) and self.input.forward is None
-        if as_is and self.sight == Sight(single=True) and (np.abs(edges) < LARGE).all():
-            return _last_rounding_to(edges)
+        if isinstance(self.input, Number) and self.input.forward is None and self.input.narrow != "float16":
+            single = self.input.narrow is not None
+            if self.sight == Sight() and not single:
+                return edges.copy()
+            if self.sight in (Sight(), Sight(single=True)) and (np.abs(edges) < LARGE).all():
+                return _last_rounding_to(edges)
         return last_alike(lambda z: self._seen(z) <= edges, np.full(len(edges), bottom), np.full(len(edges), top))
 
 
