@@ -388,7 +388,7 @@ def _rough(model: Model, points: int) -> Model:
     if isinstance(core, ReLUNetwork):
         return core.roughly()
     if isinstance(model, BlackBox) and model.scalars is None:
-        return replace(model, grid=min(points, model.grid), precision=1.0 / points)
+        return replace(model, grid=min(points, model.grid), precision=1.0 / points, steady=False)
     if isinstance(model, Compiled):  # what it cannot decide is searched
         return replace(model, original=replace(model.original, grid=min(points, model.original.grid)))
     return model

@@ -4,20 +4,31 @@ The flip can only happen at a one-hot switch, at a whole step, or somewhere on t
 tried just past its own switches and on a grid, in order and in batches, until it flips; then bisection between the
 last point that failed and the first that flipped finds the smallest k to a relative 1e-6. Between two grid points a
 model may flip and flip back unseen: that is why this is called searched, and the other models exact.
+
+The k that is reported goes on past that point by a hair, so that it does not lie on the boundary. A model that
+computes in single precision answers differently there from one batch to the next; where it gives scores, k goes on
+until they have risen by several times what that changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from globece import rays
-from globece.errors import check_count, check_numbers, wrong
+from globece.errors import ModelError, check_count, check_numbers, wrong
+from globece.models.clearance import DOUBLE, SINGLE, unit_of
 from globece.models.decision import Decision
+from globece.models.probes import drawn
+from globece.models.torch_modules import is_double, is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
+ALONE = 16  # rows that a model is asked about one by one
+STEADY = 8.0  # times the largest difference seen between a row alone and among others
+PUSHES = 40  # each twice the one before
 SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
 MOST_POINTS = 50_000  # along a ray
@@ -54,7 +65,9 @@ class BlackBox:
     scalars
         The very scalars to try, in place of the grid and without bisection: the paper's protocol.
     precision
-        Relative precision of k where bisection ends.
+        Relative precision of k.
+    steady
+        Whether to go on from the boundary until the answer is the same in every batch; a search need not.
     """
 
     decide: Decision
@@ -63,6 +76,7 @@ class BlackBox:
     batch_rows: int = 65_536
     scalars: FloatArray | None = None
     precision: float = 1e-6
+    steady: bool = True
 
     exact = False
 
@@ -70,6 +84,30 @@ class BlackBox:
     def name(self) -> str:
         """The model's name."""
         return self.decide.name
+
+    @property
+    def unit(self) -> float:
+        """Rounding unit of the model's arithmetic, as far as its columns and its kind tell."""
+        single = is_module(self.decide.model) and not is_double(self.decide.model)
+        return max(SINGLE if single else DOUBLE, unit_of(self.space))
+
+    @cached_property
+    def need(self) -> float | None:
+        """How much a score must rise to be the same in every batch; ``None`` where there are no scores.
+
+        Learnt from rows that the space allows, so that it is the same whatever rows are explained.
+        """
+        rows = drawn(self.space, 4 * ALONE, np.random.default_rng(0))
+        try:
+            (together, *_) = self.decide.scores(self.space.decode(rows), len(rows)) or (None,)
+            if together is None:
+                return None
+            alone = [self.decide.scores(self.space.decode(row[None]), 1)[0][0] for row in rows[:ALONE]]
+        except ModelError:
+            return None
+        if not np.isfinite(together).all():
+            return None
+        return float(STEADY * (np.abs(together[:ALONE] - alone).max() + self.unit * np.abs(together).max()))
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome, asked in batches."""
@@ -130,7 +168,8 @@ class BlackBox:
         if self.scalars is None:
             first = 0.0 if start is None else np.minimum(k[hit], start.ravel()[hit])
             before = np.where(found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], first)
-            k[hit] = self._bisect(rays_, hit, before, k[hit])
+            low, high = self._bisect(rays_, hit, before, k[hit])
+            k[hit] = self._move_clear(rays_, hit, low, high, limit.ravel()[hit]) if self.steady else high
         return k.reshape(limit.shape)
 
     def _favourable_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> BoolArray:
@@ -141,13 +180,49 @@ class BlackBox:
             out[part] = self.favourable(rays_.positions(which[part], k[part]))
         return out
 
-    def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    def _scores_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> FloatArray:
+        out = np.empty(len(which))
+        for start in range(0, len(which), self.batch_rows):
+            part = slice(start, start + self.batch_rows)
+            rows = rays_.positions(which[part], k[part])
+            out[part] = self.decide.scores(self.space.decode(rows), len(rows))[0]
+        return out
+
+    def _move_clear(
+        self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray, limit: FloatArray
+    ) -> FloatArray:
+        """Go on from the boundary, as far as the search is precise or the model's own precision asks for."""
+        k = high.copy()
+        glides = np.flatnonzero(rays_.glides[hit] & (high < limit) & (high > SMALLEST))
+        single = self.unit > DOUBLE
+        need = self.need if single and glides.size else 0.0
+        step = 0.5 * self.precision * high
+        if need is None:  # no scores to go by
+            step = np.maximum(step, 32.0 * self.unit * np.maximum(high, 0.1 * limit))
+        floor = np.empty(0)
+        if need:
+            floor = self._scores_at(rays_, hit[glides], low[glides]) + need
+        for _ in range(PUSHES):
+            on = np.minimum(high[glides] + step[glides], limit[glides])
+            stays = self._favourable_at(rays_, hit[glides], on)
+            glides, on = glides[stays], on[stays]
+            k[glides] = on
+            if not need or not glides.size:
+                break
+            floor = floor[stays]
+            unclear = ~(self._scores_at(rays_, hit[glides], on) >= floor) & (on < limit[glides])
+            glides, floor = glides[unclear], floor[unclear]
+            step[glides] *= 2.0
+        return k
+
+    def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Narrow (low, high] to the relative precision; ``high`` stays favourable throughout."""
         low, high = low.copy(), high.copy()
+        precision = 0.5 * self.precision if self.steady else self.precision  # the rest is for going on
 
         def still_open() -> IntArray:
             # where only blocks move, nothing happens between two switches
-            return np.flatnonzero(rays_.glides[hit] & (high - low > self.precision * high))
+            return np.flatnonzero(rays_.glides[hit] & (high - low > precision * high))
 
         # A ray that was tried just past a switch, and fails just before it, flipped by that switch.
         wide = still_open()
@@ -172,7 +247,7 @@ class BlackBox:
             flips = self._favourable_at(rays_, hit[wide], middle)
             high[wide[flips]] = middle[flips]
             low[wide[~flips]] = middle[~flips]
-        return high
+        return low, high
 
 
 def search_undecided(

@@ -14,11 +14,12 @@ import numpy as np
 
 from globece import rays
 from globece.errors import ModelError
+from globece.models import probes
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
 from globece.models.compose import NotCompiled
 from globece.models.linear import LinearModel
-from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BLUR = 1e-6  # share of a typical margin within which the two may round differently
 SAMPLE = 256  # of the rows given, from which others are made
@@ -53,7 +54,7 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
         some = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(int)]
         some = np.vstack([some, rows[_missing_rows(rows)]])
     else:
-        some = _drawn(box.space, 64, rng)
+        some = probes.drawn(box.space, 64, rng)
     mixed = _mixed(box.space, some, rng)
     built = np.vstack([mixed, _pairs(box.space, some, rng), *_along_rays(core, np.vstack([some, mixed]), rng)])
     seen = box.space.settle(built)
@@ -110,46 +111,13 @@ def _missing_rows(rows: FloatArray) -> IntArray:
     return np.unique(np.isnan(rows[:, columns]).argmax(axis=0)) if columns.size else np.zeros(0, np.int64)
 
 
-def _ends(f: Feature) -> tuple[float, float]:
-    """Where a column may be: where it was seen, or its range if it may move, or twice as much where that is endless."""
-    low, high = f.observed
-    if not f.can_move:
-        return low, high
-    room = (high - low) or 1.0
-    return f.low if np.isfinite(f.low) else low - room, f.high if np.isfinite(f.high) else high + room
-
-
-def _values(f: Feature, n: int, rng: np.random.Generator) -> FloatArray:
-    """Values of a continuous or ordinal feature: evenly drawn over where it may be, and its very ends."""
-    low, high = _ends(f)
-    values = rng.uniform(low, high, n)
-    values[: n // 8], values[n // 8 : n // 4] = low, high
-    values = rng.permutation(values)
-    return np.rint(values) if f.whole or f.kind == "ordinal" else values
-
-
-def _codes(f: Feature, n: int, rng: np.random.Generator) -> IntArray:
-    """Categories, each as often as any other, in no order."""
-    return rng.permutation(np.resize(rng.permutation(f.width), n))
-
-
-def _drawn(space: FeatureSpace, n: int, rng: np.random.Generator) -> FloatArray:
-    out = np.zeros((n, space.width))
-    for f in space.features:
-        if f.is_block:
-            out[np.arange(n), f.start + _codes(f, n, rng)] = 1.0
-        else:
-            out[:, f.start] = _values(f, n, rng)
-    return out
-
-
 def _mixed(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Rows whose columns come from different rows; and rows of all categories and of values that nobody has."""
     n = min(MIXED_ROWS, 8 * len(some))
     exchanged = some[rng.integers(len(some), size=n // 2)]
     for f in space.features:
         exchanged[:, f.columns] = some[rng.integers(len(some), size=len(exchanged))][:, f.columns]
-    drawn = _drawn(space, n - n // 2, rng)
+    drawn = probes.drawn(space, n - n // 2, rng)
     kept = rng.random((len(drawn), len(space.scalars))) < 0.5  # half the numbers stay those of a real row
     base = some[rng.integers(len(some), size=len(drawn))]
     for i, f in enumerate(space.scalars):
@@ -161,7 +129,9 @@ def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> F
     """Rows for all pairs of categories of all pairs of columns where these are few, for some of them where many."""
     blocks = [f for f in space.blocks if f.width > 1]
     out = some[rng.integers(len(some), size=PAIR_ROWS)]
-    codes = np.column_stack([_codes(f, PAIR_ROWS, rng) for f in blocks]) if blocks else np.zeros((PAIR_ROWS, 0), int)
+    codes = (
+        np.column_stack([probes.codes(f, PAIR_ROWS, rng) for f in blocks]) if blocks else np.zeros((PAIR_ROWS, 0), int)
+    )
     places = [(i, j) for i in range(len(blocks)) for j in range(i)]
     used = 0
     for i, j in rng.permutation(places)[:500] if places else ():

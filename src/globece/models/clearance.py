@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from globece.space import FeatureSpace
 
-DOUBLE = 2.0**-53  # rounding unit of double precision
+DOUBLE, SINGLE = 2.0**-53, 2.0**-24  # rounding units
 MADE_OF_SCORES = 4.0  # roundings between a score and the probability made of it
 
 

@@ -109,6 +109,8 @@ class Decision:
         labels only.
         """
         model, classes = self.model, self.classes
+        if is_module(model):
+            return self._module_scores(self._answer(Asked(model, values=True), rows, n))
         if classes is None:
             if self.threshold is None or self.favourable not in SIDES:
                 return ()
@@ -130,6 +132,14 @@ class Decision:
             return (chances[:, place],)
         with np.errstate(divide="ignore", invalid="ignore"):
             return tuple(_lead(s, place) for s in (chances, np.log(chances), logit(chances)))
+
+    def _module_scores(self, found: NDArray[Any]) -> tuple[FloatArray, ...]:
+        """The same of what a torch module gives."""
+        if found.ndim == 1:
+            return (self._numbers(found) * (-1.0 if self.favourable in (0, "below") else 1.0),)
+        if self.favourable not in range(found.shape[1]):
+            return ()
+        return (_lead(self._numbers(found), int(self.favourable)),)
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Check that outcomes are such that one of them can be the favourable one."""

@@ -55,6 +55,13 @@ def tensor(module: Any, rows: FloatArray) -> Any:
     return torch.from_numpy(rows.astype(np.float32))
 
 
+def is_double(module: Any) -> bool:
+    """Whether a module computes in double precision."""
+    torch = require("torch", extra="torch", caller="asking a torch module")
+    own = next((p for p in (*module.parameters(), *module.buffers()) if p.is_floating_point()), None)
+    return own is not None and own.dtype == torch.float64
+
+
 def numbers(found: Any) -> FloatArray:
     """A tensor as numbers, ``(rows, columns)``."""
     values = np.asarray(found.double().cpu().numpy())
