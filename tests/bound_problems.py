@@ -224,7 +224,7 @@ def points(problem: Problem, row: np.ndarray, most: int, skip: tuple[int, ...]) 
     return np.array([np.concatenate(p) for p in product(*options)])
 
 
-def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS) -> float | None:
+def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS, *, ties: bool = True) -> float | None:
     """Minimum cost of a row over everything it may become, as the user's own model judges; ``None`` if unknown."""
     core, original = problem.model.core, problem.model.original  # type: ignore[attr-defined]
     linear = not isinstance(core, TreeEnsemble)
@@ -235,7 +235,11 @@ def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS) -> float |
     if moving:
         every = np.vstack([every, *_crossings(problem, row, every, moving[0])])
     cost = problem.cost.between(np.repeat(row[None], len(every), axis=0), every)
-    return float(cost[original.favourable(every)].min(initial=np.inf))
+    yes = original.favourable(every)
+    if not ties:  # leave out what is favourable by a tie of votes alone
+        votes = original.decide.model.predict_proba(problem.space.decode(every))
+        yes &= ~np.isclose(votes[:, 0], votes[:, 1])
+    return float(cost[yes].min(initial=np.inf))
 
 
 def _crossings(problem: Problem, row: np.ndarray, every: np.ndarray, column: int) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ FEW = 8000  # points; what has more is left to the long run
 
 
 def hold(problem: Problem, described: str) -> int:
-    """Check all bounds of a problem, fast and solved, and return how many inputs there were."""
+    """Check all bounds of a problem, fast and solved, and return how many inputs have recourse that is known."""
     truth = [least(problem, row, FEW) for row in problem.inputs]
     for solve in (0, len(truth)):
         found = lower_bound(problem, solve=solve)
@@ -25,16 +25,16 @@ def hold(problem: Problem, described: str) -> int:
                 assert bound <= true * (1 + EQUAL) + EQUAL, (described, bound, true)
                 if attained:
                     assert bound == pytest.approx(true, rel=EQUAL, abs=EQUAL), described
-    return sum(true is not None for true in truth)
+    return sum(true is not None and np.isfinite(true) for true in truth)
 
 
 @pytest.mark.parametrize("kind", LINEAR + TREES + ODD)
 def test_no_bound_is_above_what_trying_everything_finds_and_exact_ones_are_equal(kind: str) -> None:
     n_inputs = 0
-    for seed in range(8):
+    for seed in range(12):
         case = draw(seed, kind)
         n_inputs += hold(case.problem, case.described) if case is not None else 0
-        if n_inputs >= 6:
+        if n_inputs >= 4:
             break
     assert n_inputs > 0
 

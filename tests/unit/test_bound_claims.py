@@ -20,6 +20,7 @@ from globece.bounds.cells import nearest
 from globece.directions import Problem
 from globece.errors import VerificationError
 from globece.models.adapt import Compiled
+from tests.bound_problems import least
 
 
 def rows(n: int = 120, seed: int = 0) -> np.ndarray:
@@ -37,18 +38,20 @@ def problem_of(model: Any, X: Any, budget: float = 10.0, **constraints: Any) -> 
     return Problem(asked, Z[~asked.favourable(Z)], CostModel.bins(space), budget)
 
 
-def test_votes_that_tie_are_decided_as_the_forest_does() -> None:
-    X = rows()
-    y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    forest = RandomForestClassifier(2, random_state=3).fit(X, y)
-    problem = problem_of(forest, X)
-    ties = np.isclose(forest.predict_proba(X)[:, 1], 0.5)
-    assert ties.any()
-    assert not forest.predict(X)[ties].any()  # a tie is the first class
-    found = lower_bound(problem, solve=30)
-    assert found.solved is not None
-    assert found.attained is not None
-    assert found.attained[found.solved].all()
+@pytest.mark.parametrize("favourable", [0, 1])
+def test_votes_that_tie_are_decided_as_the_forest_does(favourable: int) -> None:
+    X = rows()[:, :2].round(1)
+    forest = RandomForestClassifier(2, max_leaf_nodes=7, random_state=3).fit(X, (X.sum(axis=1) > 0).astype(int))
+    space = FeatureSpace.from_matrix(X)
+    asked = as_model(forest, space, rows=X, favourable=favourable)
+    problem = Problem(asked, X[~asked.favourable(X)][:12], CostModel.bins(space), 10.0)
+    found = lower_bound(problem, solve=12)
+    assert found.exact
+    truth = np.array([least(problem, row) for row in problem.inputs])
+    np.testing.assert_allclose(found.cost, truth, rtol=1e-9)
+    # a tie is the first class: that decides what somebody pays
+    other = np.array([least(problem, row, ties=False) for row in problem.inputs])
+    assert (other > truth).any() if favourable == 0 else (other == truth).all()
 
 
 def test_what_costs_more_than_the_budget_is_its_true_minimum() -> None:
