@@ -14,7 +14,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
-from globece import explain
+from globece import as_model, explain
 from globece.errors import GlobeCEError, InvalidParameterError, ModelError
 
 RNG = np.random.default_rng(0)
@@ -88,3 +88,10 @@ def test_a_class_that_the_model_does_not_have() -> None:
 def test_a_favourable_that_is_no_outcome(model: Any, favourable: Any) -> None:
     with pytest.raises(InvalidParameterError, match="favourable must be one outcome"):
         explain(model, X, favourable=favourable, rng=0)
+
+
+def test_a_frame_is_no_space() -> None:
+    model = LogisticRegression().fit(X, Y[:, 0])
+    for space in (pd.DataFrame(X), X, None):
+        with pytest.raises(InvalidParameterError, match="space must be a FeatureSpace"):
+            as_model(model, space)  # type: ignore[arg-type]

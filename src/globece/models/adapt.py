@@ -133,6 +133,10 @@ def as_model(
     tried = None if scalars is None else check_scalars(scalars)
     if rows is not None:
         rows = check_matrix("rows", rows, space.width)
+    if not isinstance(space, FeatureSpace):
+        raise InvalidParameterError(
+            f"space must be a FeatureSpace, such as FeatureSpace.from_frame gives; got a {type(space).__name__}"
+        )
     if isinstance(model, tuple):
         model = LinearRule.of(model)
     decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
