@@ -17,6 +17,7 @@ from globece.models.blackbox import BlackBox
 from globece.models.checking import check, spot_check
 from globece.models.compose import NotCompiled
 from globece.models.decision import decision
+from globece.models.linear import LinearModel
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(
@@ -41,18 +42,19 @@ def along(space: FeatureSpace, **moves: Any) -> Any:
     return delta
 
 
+def of_one_number(space: FeatureSpace) -> LinearModel:
+    """A core that looks at column a only."""
+    weights = np.zeros((1, space.width))
+    weights[0, space["a"].start] = 1.0
+    return LinearModel(space, weights, np.array([-1.0]), np.array([False]), np.zeros(space.width))
+
+
 class TestSpotCheck:
     space = FeatureSpace.from_frame(X)
 
     def compiled(self, model: Any) -> Compiled:
         """The model, with a core that knows nothing of the cross."""
-        core = as_model((np.array([1.0]), -1.0), FeatureSpace.from_matrix(X[["a"]].to_numpy(), columns=["a"])).core  # type: ignore[union-attr]
-        weights = np.zeros((1, self.space.width))
-        weights[0, self.space["a"].start] = 1.0
-        fill = np.zeros(self.space.width)
-        return Compiled(
-            BlackBox(decision(model), self.space), replace(core, space=self.space, weights=weights, fill=fill)
-        )
+        return Compiled(BlackBox(decision(model), self.space), of_one_number(self.space))
 
     def ask(self, model: Any, **moves: Any) -> str | None:
         compiled = self.compiled(model)
@@ -118,14 +120,14 @@ class TestCheck:
         core, box, Z = self.parts(numbers.iloc[np.linspace(0, len(X) - 1, rows).astype(int)], model)
         for wrong in (0.01, -0.01):
             with pytest.raises(NotCompiled, match="another outcome"):
-                check(replace(core, intercepts=core.intercepts + wrong), box, Z)
+                check(replace(core, offsets=core.offsets + wrong), box, Z)
 
     @pytest.mark.parametrize("rows", [4, 300])
     def test_a_weight_that_is_off(self, rows: int) -> None:
         """Too little to change an outcome here, but the rows are in another order."""
         numbers = X[["a"]].assign(b=RNG.normal(size=len(X)))
-        model = LogisticRegression().fit(numbers, numbers.sum(axis=1) > 0.5)
-        core, box, Z = self.parts(numbers.iloc[:rows], model, threshold=1e-30)
+        model = LogisticRegression(C=0.01).fit(numbers, numbers.sum(axis=1) > 0.5)
+        core, box, Z = self.parts(numbers.iloc[:rows], model, threshold=1e-6)
         with pytest.raises(NotCompiled, match="ranks rows differently"):
             check(replace(core, weights=core.weights * np.array([1.0, 1.05])), box, Z)
 
@@ -135,11 +137,7 @@ class TestCheck:
         frame = X[~((X["job"] == "q") & (X["home"] == "y"))].iloc[:rows]
         frame = pd.concat([frame, frame.iloc[:1].assign(job="q"), frame.iloc[:1].assign(home="y", a=2.0)])
         space = FeatureSpace.from_frame(frame)
-        weights = np.zeros((1, space.width))
-        weights[0, space["a"].start] = 1.0
-        number = FeatureSpace.from_matrix(X[["a"]].to_numpy(), columns=["a"])
-        plain_core = as_model((np.array([1.0]), -1.0), number).core  # type: ignore[union-attr]
-        core = replace(plain_core, space=space, weights=weights, fill=np.zeros(space.width))
+        core = of_one_number(space)
         check(core, BlackBox(decision(plain), space), space.encode(frame))
         with pytest.raises(NotCompiled, match="another outcome"):
             check(core, BlackBox(decision(crossed), space), space.encode(frame))

@@ -271,17 +271,15 @@ def blur(model: Any, P: FloatArray, margin: FloatArray) -> FloatArray:
     """How far from 0 a margin may be and still be on the other side by rounding, for each of these rows."""
     core = getattr(model, "core", model)
     size = np.abs(margin[np.isfinite(margin)])
-    unit = 2.0**-23 if core.space.rounding.any() else 2.0**-52
     typical = float(np.median(size)) if size.size else 0.0
-    return np.maximum(BLUR * typical, 64.0 * _rounding(core, P, unit))
+    return np.maximum(BLUR * typical, 4.0 * _rounding(core, P))
 
 
-def _rounding(core: Any, P: FloatArray, unit: float) -> FloatArray:
-    """What one rounding, in every place, may do to the margin of each row."""
+def _rounding(core: Any, P: FloatArray) -> FloatArray:
+    """What the model's own rounding may do to the margin of each row."""
     if isinstance(core, LinearModel):
-        size = np.nan_to_num(np.abs(P)) @ np.abs(core.weights).T + np.abs(core.intercepts)
-        return np.asarray(unit * size.max(axis=1))
+        return np.asarray(core.rounding(P).max(axis=1))
     if hasattr(core, "clearance"):
-        return np.asarray(np.nan_to_num(core.clearance(core._seen(P))[1]) / 16.0)
+        return np.asarray(np.nan_to_num(core.clearance(core._seen(P))[1]))
     band = getattr(getattr(core, "verdict", None), "band", 0.0)
     return np.full(len(P), band if np.isfinite(band) else 0.0)
