@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -43,6 +44,7 @@ from globece.progress import Monitor, Progress, monitoring
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import read_table
+from globece.verification import trusting
 from globece.version import __version__
 
 
@@ -116,7 +118,13 @@ def explain(
     random = generator_of(rng)
     with monitoring(progress, time_limit) as monitor:
         problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
-        return _explained(problem, rows, decided, generator, wanted, settings, random, monitor)
+        again = deepcopy(random)  # the same draws, should the work be done again
+
+        def work(posed: Problem) -> Explanation:
+            draws = random if posed is problem else again
+            return _explained(posed, rows, decided, generator, wanted, settings, draws, monitor)
+
+        return trusting(problem, work)
 
 
 def audit(
@@ -207,9 +215,13 @@ def audit(
     with monitoring(progress, time_limit) as monitor:
         problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         problem = replace(problem, inputs=rows.dense())
-        question = Question(problem, decided, groups, levels, reference)
         search = Search(wanted, generator, settings, seed, monitor)
-        found = run_audit(question, search, judging, _provenance(problem, generator, ()))
+
+        def work(problem: Problem) -> Audit:
+            question = Question(problem, decided, groups, levels, reference)
+            return run_audit(question, search, judging, _provenance(problem, generator, ()))
+
+        found = trusting(problem, work)
     calls, asked = tally(problem.model)
     counted = replace(
         found.explanation.provenance, model_calls=calls, model_rows=asked, complete=monitor.stopped is None
@@ -275,7 +287,7 @@ def who_benefits(
         space = space.constrain(immutable=groups.features)
     problem, rows, decided = _posed(model, X, cost_on(cost, space), limit, settings, favourable, threshold, None)
     problem = replace(problem, inputs=rows.dense())
-    found = benefits(problem, decided, action, mode, groups, _provenance(problem, None, ()))
+    found = trusting(problem, lambda p: benefits(p, decided, action, mode, groups, _provenance(p, None, ())))
     calls, asked = tally(problem.model)
     counted = replace(found.explanation.provenance, model_calls=calls, model_rows=asked)
     return replace(found, explanation=replace(found.explanation, provenance=counted))

@@ -30,8 +30,8 @@ from globece.models.base import Model, check_model
 from globece.models.robust import own
 from globece.recourse import Recourse
 from globece.rules import SPACINGS, RulesChart, mean_cost, rules_chart
-from globece.search import verified
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+from globece.verification import confirmed, trusting
 
 if TYPE_CHECKING:
     from globece.bounds import LowerBound
@@ -351,13 +351,16 @@ class Explanation(Recourse):
         rows = Rows.read(self.space, X)
         if not len(rows):
             raise InvalidDataError("the frame has no rows")
-        return build(
-            Problem(asked, rows[:0].dense(), self.cost, self.budget, self.max_scalar),
-            rows,
-            np.concatenate([own(asked).favourable(Z) for _, Z in rows.chunks()]),
-            self.directions,
-            replace(self.provenance, notes=(*self.provenance.notes, "directions applied to other rows")),
-        )
+        favourable = np.concatenate([own(asked).favourable(Z) for _, Z in rows.chunks()])
+
+        def applied(problem: Problem) -> Explanation:
+            notes = (*self.provenance.notes, "directions applied to other rows")
+            method = "exact" if problem.model.exact else "searched"
+            return build(
+                problem, rows, favourable, self.directions, replace(self.provenance, notes=notes, method=method)
+            )
+
+        return trusting(Problem(asked, rows[:0].dense(), self.cost, self.budget, self.max_scalar), applied)
 
     def robustness(self, margins: Any = None, **asked: Any) -> Robustness:
         """Coverage of these directions against the margin that recourse must keep.
@@ -492,7 +495,7 @@ def build(
     scalars, costs = np.empty((len(directions), len(rows))), np.empty((len(directions), len(rows)))
     for part, Z in affected.chunks():
         some = replace(problem, inputs=Z)
-        scaled = verified(some, directions, scale(some, directions))
+        scaled = confirmed(some, directions, scale(some, directions))
         scalars[:, part], costs[:, part] = scaled.scalar, scaled.cost
     return Explanation(
         space=problem.space,

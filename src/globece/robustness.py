@@ -15,8 +15,8 @@ from globece.explanation import Explanation
 from globece.models.adapt import Compiled, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, own
-from globece.search import verified
 from globece.space import FloatArray
+from globece.verification import confirmed, trusting
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     for margin in tried:
         model = robust_model(box, replace(whole, margin=float(margin)), Z)
         problem = Problem(model, Z, cost, explanation.budget, explanation.max_scalar)
-        directions = explanation.directions
-        costs = verified(problem, directions, scale(problem, directions)).cost
+        costs = trusting(problem, lambda p: confirmed(p, explanation.directions, scale(p, explanation.directions))).cost
         least = costs.min(axis=0, initial=np.inf)
         paid = np.sort(least[np.isfinite(least)])
         found.append((

@@ -19,10 +19,9 @@ from globece.directions.chains import Chain, as_matrix, variations
 from globece.directions.climbing import Effort, Judge, climb, first_moves, in_order
 from globece.directions.constraints import movable_features
 from globece.directions.protocol import DirectionGenerator, Problem, proposed
-from globece.directions.scaling import Scaled, content_order, scale
+from globece.directions.scaling import content_order, scale
 from globece.errors import (
     InvalidParameterError,
-    VerificationError,
     check_choice,
     check_count,
     check_flag,
@@ -35,7 +34,7 @@ from globece.models.base import Model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars
 from globece.models.networks import ReLUNetwork
 from globece.progress import Monitor
-from globece.space import BoolArray, FloatArray, IntArray
+from globece.space import FloatArray, IntArray
 
 # One more direction must lower the score by this share to be worth reading.
 PLATEAU = 0.02
@@ -70,7 +69,6 @@ NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share
 PRUNING = 0.4  # share of the rays that pruning may take beside
 FIRST, POLISHING = 0.45, 0.2  # shares of the rays for the first direction, and for polishing all of them together
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
-VERIFY_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,41 +134,6 @@ class Found:
     directions: FloatArray
     candidates: int
     notes: tuple[str, ...]
-
-
-def verified(problem: Problem, directions: FloatArray, scaled: Scaled) -> Scaled:
-    """Predict every counterfactual again; one that is not favourable is mended or an error, never dropped.
-
-    A model may answer differently about the same row among other rows, when its sums are rounded in another order.
-    Right on the boundary that decides, so such a row goes a hair further, by at most 1e-6 of the way.
-    """
-    scalar, paid = scaled.scalar.copy(), scaled.cost.copy()
-    for i, delta in enumerate(directions):
-        covered = np.flatnonzero(np.isfinite(scalar[i]))
-        way = scalar[i, covered].max() if covered.size else 0.0
-        failed = covered[~_favourable_at(problem, delta, covered, scalar[i])]
-        for hair in 10.0 ** np.arange(-12, -5):
-            if not failed.size:
-                break
-            scalar[i, failed] = np.maximum(scalar[i, failed] * (1 + hair), scalar[i, failed] + hair * way)
-            paid[i, failed] = rays.cost_at(problem.cost, problem.inputs[failed], delta, scalar[i, failed])
-            failed = failed[~_favourable_at(problem, delta, failed, scalar[i])]
-        if failed.size:
-            raise VerificationError(
-                f"{failed.size:,} of {covered.size:,} counterfactuals along direction {i} are not favourable when "
-                f"{problem.model.name} predicts them again (first: affected input {failed[0]} at "
-                f"k = {float(scalar[i, failed[0]])!r}); does the model answer differently each time?"
-            )
-    return Scaled(scalar, paid)
-
-
-def _favourable_at(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
-    out = np.empty(len(rows), dtype=bool)
-    for start in range(0, len(rows), VERIFY_ROWS):
-        part = rows[start : start + VERIFY_ROWS]
-        after = rays.positions(problem.space, problem.inputs[part], delta, k[part])
-        out[start : start + len(part)] = problem.model.favourable(after)
-    return out
 
 
 def find_directions(

@@ -30,6 +30,7 @@ ORDER = [
     ["posing"],
     ["directions"],
     ["search"],
+    ["verification"],
     ["rules"],
     ["recourse"],
     ["bounds", "explanation"],

@@ -20,8 +20,8 @@ from globece.directions.fixed import direction_of
 from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale
 from globece.explanation import Explanation, Provenance
-from globece.search import verified
 from globece.space import BoolArray, FloatArray
+from globece.verification import confirmed
 
 EVERYBODY = "everybody"
 
@@ -137,7 +137,7 @@ def benefits(
     affected = replace(problem, inputs=problem.inputs[rows])
     if mode == "scaled":
         found = scale(affected, direction) if len(rows) else _nothing()
-        found = verified(affected, direction, found)
+        found = confirmed(affected, direction, found)
     else:
         found = _as_it_is(affected, direction[0])
     others = np.flatnonzero(favourable)

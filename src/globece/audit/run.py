@@ -30,8 +30,8 @@ from globece.compact import Rows
 from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale, score
 from globece.explanation import Explanation, Provenance
-from globece.search import verified
 from globece.space import BoolArray, FloatArray, IntArray
+from globece.verification import confirmed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +143,7 @@ def _directions(
         again = scale(affected, pool.directions[used])
         scaled = Scaled(scaled.scalar.copy(), scaled.cost.copy())
         scaled.scalar[used], scaled.cost[used] = again.scalar, again.cost
-    return half, replace(pool, scaled=verified(affected, pool.directions, scaled)), choice, final
+    return half, replace(pool, scaled=confirmed(affected, pool.directions, scaled)), choice, final
 
 
 def _compared(

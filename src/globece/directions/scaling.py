@@ -21,6 +21,7 @@ class Scaled:
 
     scalar: FloatArray  # (m, n)
     cost: FloatArray  # (m, n), in the cost model's units
+    flip: FloatArray | None = None  # (m, n), where each first flips, whatever that costs; where it is known
 
 
 def scale(
@@ -42,13 +43,18 @@ def scale(
     Z, cost = problem.inputs, problem.cost
     routes = bundle(problem.space, directions)
     budget: float | FloatArray = problem.budget if within is None else within
-    limit = horizons(cost, Z, routes, budget)
-    if problem.max_scalar is not None:
-        limit = np.minimum(limit, problem.max_scalar)
+    limit = limits(problem, directions, within=within)
     scalar = (model or problem.model).first_flip(Z, directions, limit)
     paid = costs_at(cost, Z, routes, scalar)
     beyond = paid > budget * (1 + rays.BUDGET_SLACK)
-    return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid))
+    return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid), scalar)
+
+
+def limits(problem: Problem, directions: FloatArray, *, within: FloatArray | None = None) -> FloatArray:
+    """Largest scalar that matters on each ray: ``(m, n)``; the parameters are those of :func:`scale`."""
+    budget: float | FloatArray = problem.budget if within is None else within
+    found = horizons(problem.cost, problem.inputs, bundle(problem.space, directions), budget)
+    return found if problem.max_scalar is None else np.minimum(found, problem.max_scalar)
 
 
 def score(costs: FloatArray, budget: float) -> float:

@@ -180,6 +180,13 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
     return Compiled(box, core)
 
 
+def uncompiled(model: Any) -> Any:
+    """The same model, searched: whatever was compiled of it is left out."""
+    if isinstance(model, RobustModel):
+        return replace(model, own=uncompiled(model.own), parts=tuple(uncompiled(part) for part in model.parts))
+    return model.original if isinstance(model, Compiled) else model
+
+
 def robust_model(box: BlackBox | Compiled, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
     """Put a model together with what its counterfactuals must survive.
 

@@ -1,0 +1,123 @@
+"""The user's own model has the last word: every counterfactual is predicted again, as the user's own columns hold it.
+
+What a compiled model reports is confirmed in three ways. Every counterfactual must be favourable to the original; one
+that is not is moved on by a hair, since right on the boundary rounding decides. And of some rays the original is asked
+about points before the scalar, which must not be favourable. Where the original says otherwise, the compiled model has
+misread it: :func:`trusting` then does the work again with a search that asks the original alone, and says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from globece import rays
+from globece.directions.protocol import Problem
+from globece.directions.scaling import Scaled, limits
+from globece.errors import GlobeCEWarning, VerificationError
+from globece.models.adapt import Compiled, uncompiled
+from globece.models.checking import spot_check
+from globece.models.clearance import unit_of
+from globece.space import BoolArray, FloatArray, IntArray
+
+T = TypeVar("T")
+
+VERIFY_ROWS = 65_536
+FURTHEST = 1e-6  # share of the way that a counterfactual is moved on, past rounding
+ROUNDINGS = 64.0  # or this many roundings of the narrowest column
+
+
+class Disagreement(VerificationError):
+    """The original does not say what its compiled model says."""
+
+
+def confirmed(problem: Problem, directions: FloatArray, scaled: Scaled) -> Scaled:
+    """Scalars and costs that the user's own model confirms; one that does not flip is an error, never dropped.
+
+    Raises
+    ------
+    Disagreement
+        If the model was compiled, and the original says otherwise.
+    VerificationError
+        If the model itself does not give the same answer again.
+    """
+    first = ~verify(problem, directions, scaled)
+    scaled, failed = nudge_past_rounding(problem, directions, scaled, first)
+    if first.any():  # a model that answers by chance passes once, not twice
+        moved = replace(scaled, scalar=np.where(first, scaled.scalar, np.inf))
+        failed |= ~verify(problem, directions, moved)
+    compiled = isinstance(problem.model, Compiled)
+    if failed.any():
+        i, j = (int(n) for n in np.argwhere(failed)[0])
+        reported = int(np.isfinite(scaled.scalar[i]).sum())
+        message = (
+            f"{int(failed[i].sum()):,} of {reported:,} counterfactuals along direction {i} are not favourable when "
+            f"{problem.model.name} predicts them again (first: affected input {j} at k = {scaled.scalar[i, j]!r})"
+        )
+        if compiled:
+            raise Disagreement(message)
+        raise VerificationError(f"{message}; does the model answer differently each time?")
+    if compiled and scaled.flip is not None and len(problem.inputs):
+        differs = spot_check(problem.model, problem.inputs, directions, scaled.flip, limits(problem, directions))
+        if differs is not None:
+            raise Disagreement(differs)
+    return scaled
+
+
+def verify(problem: Problem, directions: FloatArray, scaled: Scaled) -> BoolArray:
+    """Whether the user's own model favours each counterfactual that is reported; ``True`` where none is."""
+    out = np.ones(scaled.scalar.shape, dtype=bool)
+    for i, delta in enumerate(directions):
+        rows = np.flatnonzero(np.isfinite(scaled.scalar[i]))
+        out[i, rows] = _favourable_at(problem, delta, rows, scaled.scalar[i, rows])
+    return out
+
+
+def nudge_past_rounding(
+    problem: Problem, directions: FloatArray, scaled: Scaled, failed: BoolArray
+) -> tuple[Scaled, BoolArray]:
+    """Move counterfactuals that failed on by a hair until they flip; return which still fail.
+
+    What then costs more than the budget is no recourse within it.
+    """
+    if not failed.any():
+        return scaled, failed
+    scalar, paid, failed = scaled.scalar.copy(), scaled.cost.copy(), failed.copy()
+    furthest = max(FURTHEST, ROUNDINGS * unit_of(problem.space))
+    for i in np.flatnonzero(failed.any(axis=1)):
+        rows = np.flatnonzero(failed[i])
+        first = scalar[i, rows]
+        for hair in np.geomspace(1e-12, furthest, 8):
+            k = first + hair * np.maximum(first, 1.0)
+            flips = _favourable_at(problem, directions[i], rows, k)
+            scalar[i, rows[flips]], failed[i, rows[flips]] = k[flips], False
+            rows, first = rows[~flips], first[~flips]
+            if not rows.size:
+                break
+        paid[i] = rays.cost_at(problem.cost, problem.inputs, directions[i], scalar[i])
+    beyond = paid > problem.budget * (1.0 + rays.BUDGET_SLACK)
+    failed &= ~beyond
+    return replace(scaled, scalar=np.where(beyond, np.inf, scalar), cost=np.where(beyond, np.inf, paid)), failed
+
+
+def trusting(problem: Problem, work: Callable[[Problem], T]) -> T:
+    """Do some work with a model as it was compiled; if the original says otherwise, with the original alone."""
+    try:
+        return work(problem)
+    except Disagreement as why:
+        name = problem.model.name
+        warnings.warn(f"{name} is searched as a black box, not followed exactly: {why}", GlobeCEWarning, stacklevel=3)
+        return work(replace(problem, model=uncompiled(problem.model)))
+
+
+def _favourable_at(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
+    out = np.empty(len(rows), dtype=bool)
+    for start in range(0, len(rows), VERIFY_ROWS):
+        part = slice(start, start + VERIFY_ROWS)
+        after = rays.positions(problem.space, problem.inputs[rows[part]], delta, k[part])
+        out[part] = problem.model.favourable(after)
+    return out

@@ -1,0 +1,100 @@
+"""The user's own model has the last word, and whoever misread it is not believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+import globece
+from globece import FeatureSpace, Settings, as_model, explain
+from globece.directions.protocol import Problem
+from globece.directions.scaling import scale
+from globece.errors import GlobeCEWarning, VerificationError
+from globece.models import adapt
+from globece.models.adapt import Compiled
+from globece.verification import Disagreement, confirmed
+from tests.problems import matrix, matrix_space
+
+X = matrix(200)
+y = (X[:, 0] - 0.3 * X[:, 1] > 1).astype(int)
+
+
+def misread(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
+    """Let every compiled model be off, and let the checks before the search not see it."""
+    honest = adapt.compile_model
+
+    def compile_model(*args):
+        core = honest(*args)
+        return replace(core, intercepts=core.intercepts + off, offsets=core.offsets + off)
+
+    monkeypatch.setattr(adapt, "compile_model", compile_model)
+    monkeypatch.setattr(adapt, "check", lambda *args, **more: None)
+
+
+# Too lenient: counterfactuals do not flip. Too strict: the original flips earlier.
+@pytest.mark.parametrize("off", [0.8, -0.8])
+def test_a_misread_model_is_searched_with_a_warning(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
+    model = LogisticRegression().fit(X, y)
+    space = matrix_space(X)
+    wanted = explain(model, X, space=space, rng=0, settings=Settings(exact=False))
+    misread(monkeypatch, off)
+    with pytest.warns(GlobeCEWarning, match="searched as a black box"):
+        found = explain(model, X, space=space, rng=0)
+    assert found.provenance.method == "searched"
+    np.testing.assert_allclose(found.costs, wanted.costs, rtol=1e-5)
+    # the same when directions are applied to other rows, and for groups
+    honest = explain(model, X, space=space, rng=0, settings=Settings(exact=False))
+    compiled = as_model(model, space, rows=X)
+    assert isinstance(compiled, Compiled)
+    with pytest.warns(GlobeCEWarning, match="searched as a black box"):
+        applied = honest.apply(X, model=compiled)
+    assert applied.provenance.method == "searched"
+    with pytest.warns(GlobeCEWarning, match="searched as a black box"):
+        told = globece.who_benefits(model, X, {"income": 1.0}, space=space, mode="scaled")
+    assert told.explanation.provenance.method == "searched"
+
+
+def test_a_misread_model_is_searched_in_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LogisticRegression().fit(X, y)
+    misread(monkeypatch, 0.8)
+    with pytest.warns(GlobeCEWarning, match="searched as a black box"):
+        found = globece.audit(model, X, by=np.where(X[:, 5] > 25, "old", "young"), space=matrix_space(X), rng=0)
+    assert found.explanation.provenance.method == "searched"
+
+
+def test_a_model_that_answers_by_chance_is_an_error() -> None:
+    rng = np.random.default_rng(0)
+    space = matrix_space(X)
+    box = as_model(lambda rows: (rows[:, 0] > 3) & (rng.random(len(rows)) < 0.5), space, favourable=True)
+    problem = Problem(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 10.0)
+    delta = np.eye(space.width)[:1]
+    with pytest.raises(VerificationError, match="does the model answer differently each time"):
+        confirmed(problem, delta, scale(problem, delta))
+
+
+def test_disagreement_is_an_error_of_ours() -> None:
+    assert issubclass(Disagreement, VerificationError)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0.0, 300.0])
+@pytest.mark.parametrize("kind", ["linear", "searched"])
+def test_counterfactuals_flip_one_by_one_and_in_any_order(dtype: type, offset: float, kind: str) -> None:
+    rng = np.random.default_rng(1)
+    M = (rng.normal(size=(300, 5)) + offset).astype(dtype)
+    label = (M[:, :3].sum(axis=1) > 3 * offset + 1).astype(int)
+    model = LogisticRegression(max_iter=2000).fit(M, label) if kind == "linear" else SVC(kernel="linear").fit(M, label)
+    settings = Settings(rays=3000)
+    if kind == "searched":
+        settings = replace(settings, exact=False)
+    found = explain(model, M, n_directions=2, rng=0, settings=settings, space=FeatureSpace.from_matrix(M))
+    after = found.counterfactuals().after
+    assert after.dtype == dtype
+    assert len(after) > 100
+    assert (model.predict(after) == 1).all()
+    assert (model.predict(after[::-1]) == 1).all()
+    assert all(model.predict(row[None])[0] == 1 for row in after)
