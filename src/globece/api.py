@@ -19,15 +19,17 @@ from globece.directions.scaling import content_order
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
+    TimeLimitError,
     check_choice,
     check_count,
     check_instance,
     describe,
 )
-from globece.explanation import Explanation, Provenance, build
+from globece.explanation import Explanation, Provenance, build, unknown_note
 from globece.models.adapt import Compiled, as_model, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, searched_rays, tally
+from globece.parallel import compile_timer
 from globece.posing import (
     Seed,
     check_budget,
@@ -40,7 +42,7 @@ from globece.posing import (
     sample,
     space_on,
 )
-from globece.progress import Monitor, Progress, monitoring
+from globece.progress import SEARCH_SHARE, Monitor, Progress, TimeUp, monitoring, watching
 from globece.search import Settings, check_n_directions, find_directions
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import read_table
@@ -92,8 +94,11 @@ def explain(
     progress
         ``True`` for a bar, or a function to report to.
     time_limit
-        Seconds for the search. When they are over, and on Ctrl-C, the best so far is scaled, checked and returned,
-        and ``provenance.complete`` is ``False``.
+        Seconds in all; about the first 60 % are for the search. When they are over, and on Ctrl-C, the best so far
+        is scaled, checked and returned, and ``provenance.complete`` is ``False``. Affected inputs that were not reached
+        by then are left out and counted in ``n_unknown``; the others are a random choice. The limit holds to within
+        one call of the model (a batch of about a quarter of a second, or three times what a call takes however few
+        rows it gets) and two seconds; compiling kernels, on their first use on a machine, is not counted.
     settings
         How hard to search; see :class:`globece.Settings`.
     robust
@@ -116,7 +121,7 @@ def explain(
     cost = cost_on(cost, space)
     _check_generator(generator)
     random = generator_of(rng)
-    with monitoring(progress, time_limit) as monitor:
+    with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         again = deepcopy(random)  # the same draws, should the work be done again
 
@@ -308,19 +313,24 @@ def _explained(
     directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
     if not favourable.all():
         affected = replace(problem, inputs=_searched(rows[~favourable]), favourable_rows=_searched(rows[favourable]))
+        monitor.begin(SEARCH_SHARE)
         found = find_directions(affected, generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
     provenance = replace(_provenance(problem, generator, ()), candidates=candidates, complete=monitor.stopped is None)
     if isinstance(box, RobustModel):
         notes.append(f"recourse survives {box.robust.described}")
     before = searched_rays(box)
-    ex = build(problem, rows, favourable, directions, provenance)
+    monitor.begin()
+    ex = build(problem, rows, favourable, directions, provenance, monitor)
+    if ex.n_unknown:
+        notes = [note for note in notes if not note.startswith("stopped early")]
+        notes.append(unknown_note(monitor, ex.n_affected, ex.n_unknown))
     if searched := searched_rays(box) - before:
         notes.append(f"{searched:,} of {ex.scalars.size:,} minimum scalars are searched: the rest are exact")
     if not favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
     calls, asked = tally(box)
-    counted = replace(provenance, model_calls=calls, model_rows=asked)
+    counted = replace(provenance, model_calls=calls, model_rows=asked, complete=monitor.stopped is None)
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 
@@ -366,11 +376,17 @@ def _posed(
         timeout=settings.timeout,
         compile=False,
     )
-    decided = own_rows(box, X, rows)
-    if settings.exact and settings.scalars is None:
-        assert isinstance(box, BlackBox)
-        box = compiled_on(box, rows, decided)
-    asked = box if robust is None else robust_model(box, robust, sample(rows))
+    try:
+        decided = own_rows(box, X, rows)
+        if settings.exact and settings.scalars is None:
+            assert isinstance(box, BlackBox)
+            box = compiled_on(box, rows, decided)
+        asked = box if robust is None else robust_model(box, robust, sample(rows))
+    except TimeUp:
+        raise TimeLimitError(
+            f"time_limit was over before {box.name} was read, checked and asked about all {len(rows):,} rows; allow "
+            "more time, or give fewer rows"
+        ) from None
     return Problem(asked, rows[:0].dense(), cost, budget, settings.max_scalar), rows, decided
 
 

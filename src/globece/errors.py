@@ -59,6 +59,10 @@ class VerificationError(ModelError):
     """A counterfactual did not flip the user's own model when it was predicted again."""
 
 
+class TimeLimitError(GlobeCEError):
+    """The time was over before there was anything to return."""
+
+
 class FileFormatError(GlobeCEError, ValueError):
     """A file is not what it claims to be, or is of a version that this release cannot read."""
 

@@ -16,7 +16,7 @@ from globece import rays
 from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import Problem
-from globece.directions.scaling import scale
+from globece.directions.scaling import in_reach, scale
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -28,6 +28,7 @@ from globece.errors import (
 )
 from globece.models.base import Model, check_model
 from globece.models.robust import own
+from globece.progress import Monitor
 from globece.recourse import Recourse
 from globece.rules import SPACINGS, RulesChart, mean_cost, rules_chart
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -182,6 +183,9 @@ class Explanation(Recourse):
         Which model, which outcome, how it was found.
     model
         The model, where it is at hand: an explanation read from a file has none.
+    n_unknown
+        Affected inputs that were not reached before the time was over: nothing is known of them, and no figure here
+        counts them. The others are a random choice of all.
     """
 
     space: FeatureSpace
@@ -196,6 +200,7 @@ class Explanation(Recourse):
     provenance: Provenance
     max_scalar: float | None = None
     model: Model | None = field(default=None, repr=False)
+    n_unknown: int = 0
 
     # -- numbers -------------------------------------------------------------------------------------------------
 
@@ -444,7 +449,8 @@ class Explanation(Recourse):
         if self.is_empty:
             return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
         lines = [
-            f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
+            f"{self.n_affected + self.n_unknown:,} of {self.n_rows:,} rows are affected{self._said_unknown}; "
+            f"favourable: {p.favourable}; model: {p.model}.",
             f"{_directions(self.n_directions)} {self.coverage:.1%} "
             f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
             f"(score {self.score:.3f}).",
@@ -453,10 +459,15 @@ class Explanation(Recourse):
         lines += [f"Note: {note}." for note in p.notes]
         return "\n".join(lines)
 
+    @property
+    def _said_unknown(self) -> str:
+        return f", of whom {self.n_unknown:,} are unknown and not counted" if self.n_unknown else ""
+
     def __repr__(self) -> str:
         """A short description."""
+        unknown = f", n_unknown={self.n_unknown}" if self.n_unknown else ""
         return (
-            f"Explanation(n_directions={self.n_directions}, n_affected={self.n_affected}, "
+            f"Explanation(n_directions={self.n_directions}, n_affected={self.n_affected}{unknown}, "
             f"coverage={self.coverage:.3f}, average_cost={self.average_cost:.3f}, score={self.score:.3f})"
         )
 
@@ -474,6 +485,7 @@ def build(
     favourable: BoolArray,
     directions: FloatArray,
     provenance: Provenance,
+    monitor: Monitor | None = None,
 ) -> Explanation:
     """Scale directions over all affected rows, check every counterfactual, and put the explanation together.
 
@@ -489,14 +501,26 @@ def build(
         The directions chosen.
     provenance
         What is known so far.
+    monitor
+        Asked whether the time is up: who is not reached by then, or on Ctrl-C, is left out and counted.
     """
     rows = np.flatnonzero(~favourable)
     affected = inputs[rows]
     scalars, costs = np.empty((len(directions), len(rows))), np.empty((len(directions), len(rows)))
-    for part, Z in affected.chunks():
-        some = replace(problem, inputs=Z)
+
+    def work(part: IntArray) -> None:
+        some = replace(problem, inputs=affected[part].dense())
         scaled = confirmed(some, directions, scale(some, directions))
         scalars[:, part], costs[:, part] = scaled.scalar, scaled.cost
+
+    monitor = monitor or Monitor()
+    # how many are scaled at first: then the clock is looked at, and Ctrl-C has something to return
+    timed, untimed = (64, 4096) if problem.model.exact else (8, 1024)
+    first = untimed if monitor.time_limit is None else timed
+    reached = in_reach(len(rows), work, monitor, first=first, most=affected.at_once)
+    n_unknown = len(rows) - len(reached)
+    if n_unknown:
+        rows, affected, scalars, costs = rows[reached], affected[reached], scalars[:, reached], costs[:, reached]
     return Explanation(
         space=problem.space,
         cost=problem.cost,
@@ -510,6 +534,15 @@ def build(
         provenance=provenance,
         max_scalar=problem.max_scalar,
         model=problem.model,
+        n_unknown=n_unknown,
+    )
+
+
+def unknown_note(monitor: Monitor, n_reached: int, n_unknown: int) -> str:
+    """Say that some affected inputs were not reached."""
+    return (
+        f"stopped early ({monitor.stopped}): {n_reached:,} of {n_reached + n_unknown:,} affected inputs, chosen at "
+        "random, were reached; the others are unknown and not counted"
     )
 
 

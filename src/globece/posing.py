@@ -23,6 +23,7 @@ from globece.errors import (
 from globece.models.adapt import Compiled, compiled
 from globece.models.blackbox import BlackBox
 from globece.models.checking import blur
+from globece.progress import is_timed
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
 ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
@@ -83,7 +84,8 @@ def own_rows(box: BlackBox | Compiled, X: Any, rows: Rows) -> BoolArray:
     if len(rows) > ASK_AT_ONCE:
         return decided
     comes_back = not rows.is_compact and _comes_back(box.space, X, rows.values)
-    again = min(len(rows), ASK_AGAIN) if comes_back else len(rows)
+    few = min(ASK_AGAIN, box.decide.tally.pace.size) if is_timed() else ASK_AGAIN
+    again = min(len(rows), few) if comes_back else len(rows)
     # A copy, since a model may change what it is given; frames that cannot be changed need none.
     mine, same = (X, decided) if again == len(rows) else (X[:again], box.favourable(rows.values[:again]))
     direct = box.decide(mine.copy() if hasattr(mine, "copy") else mine, again)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,14 +22,52 @@ class Progress:
     total: int
 
 
+INTERRUPTED = "interrupted"
+
+
+class TimeUp(BaseException):
+    """Raised between two batches of work when the time is over; whoever has something to return catches it."""
+
+
+INTERRUPTIONS = (KeyboardInterrupt, TimeUp)  # caught where the best so far is kept
+GRACE = 1.5  # seconds past the limit that work may take which has nothing to return yet
+SEARCH_SHARE = 0.6  # of the time, for the search; the rest is for scaling what it found
+AT_A_TIME = 0.25  # seconds that a batch of work should take where there is a limit
+
+
 @dataclass(slots=True)
 class Monitor:
-    """Carries reports out of long work and the wish to stop into it."""
+    """Carries reports out of long work and the wish to stop into it.
+
+    Attributes
+    ----------
+    report
+        Told how far a stage is.
+    time_limit
+        Seconds in all.
+    uncounted
+        Gives the seconds so far that do not count.
+    started
+        When the work began.
+    stopped
+        Why the work ended early, if it did.
+    stop_at
+        When, in seconds, the stage at hand should end.
+    raise_at
+        When :class:`TimeUp` is raised: at the same time, or a little later where there is nothing to return yet.
+    """
 
     report: Callable[[Progress], None] | None = None
     time_limit: float | None = None
-    started: float = field(default_factory=time.monotonic)
-    stopped: str | None = None  # why the search ended early, if it did
+    uncounted: Callable[[], float] = float
+    started: float = field(init=False)
+    stopped: str | None = None
+    stop_at: float = field(init=False)
+    raise_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self.begin()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report how far a stage is."""
@@ -36,14 +76,104 @@ class Monitor:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the work began."""
-        return time.monotonic() - self.started
+        """Seconds since the work began that count."""
+        return time.monotonic() - self.started - self.uncounted()
+
+    def begin(self, until: float = 1.0, *, part: float = 1.0) -> None:
+        """Begin a stage that should end when a share of the time is over, or take a part of what is left until then.
+
+        Until it has something to return (:meth:`found`), it may take a little longer than the limit.
+        """
+        limit = math.inf if self.time_limit is None else self.time_limit
+        now = self.elapsed if limit < math.inf else 0.0
+        self.stop_at = now + part * max(until * limit - now, 0.0)
+        self.raise_at = max(self.stop_at, limit + GRACE * (0.5 + 0.5 * until))
+
+    def found(self) -> None:
+        """Say that the stage at hand has something to return."""
+        self.raise_at = self.stop_at
 
     def should_stop(self) -> bool:
-        """Whether the time is up; what was found so far is then what is returned."""
-        if self.stopped is None and self.time_limit is not None and self.elapsed >= self.time_limit:
+        """Whether the stage's time is up; what was found so far is then what is returned."""
+        if self.stopped == INTERRUPTED:
+            return True
+        if self.time_limit is not None and self.elapsed >= self.stop_at:
             self.stopped = f"time limit of {self.time_limit:g} s"
-        return self.stopped is not None
+            return True
+        return False
+
+    def interrupt(self, why: BaseException) -> None:
+        """Note why the work ended early."""
+        self.stopped = f"time limit of {self.time_limit:g} s" if isinstance(why, TimeUp) else INTERRUPTED
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the work ended early because the time was over."""
+        return self.stopped not in (None, INTERRUPTED)
+
+
+_watching: ContextVar[Monitor | None] = ContextVar("watching", default=None)
+
+
+def is_timed() -> bool:
+    """Whether there is a time limit, so that work should come in small batches."""
+    return _watching.get() is not None
+
+
+def check_time() -> None:
+    """Raise :class:`TimeUp` if the time is over; called between batches of work."""
+    monitor = _watching.get()
+    if monitor is not None and monitor.elapsed >= monitor.raise_at:
+        raise TimeUp
+
+
+class Pace:
+    """Sizes of batches, such that each takes about as long as it should.
+
+    What a batch costs however small it is must not make batches small: they may take a few times that.
+
+    Parameters
+    ----------
+    first
+        Size of the first batch.
+    seconds
+        What a batch should take.
+    """
+
+    def __init__(self, first: int, seconds: float = AT_A_TIME) -> None:
+        self.size, self.seconds, self._since = max(1, first), seconds, time.monotonic()
+        self._last: tuple[int, float] | None = None
+
+    def start(self) -> None:
+        """A batch begins."""
+        self._since = time.monotonic()
+
+    def done(self, size: int) -> None:
+        """A batch of this size has ended."""
+        self.took(size, max(time.monotonic() - self._since, 1e-6))
+
+    def took(self, size: int, seconds: float) -> None:
+        """A batch of this size took so long.
+
+        Examples
+        --------
+        >>> pace = Pace(100)
+        >>> for _ in range(4):
+        ...     pace.took(pace.size, 0.2 + 1e-5 * pace.size)
+        >>> 20_000 < pace.size < 60_000
+        True
+        """
+        if 2 * size < self.size and seconds <= self.seconds:
+            return  # a smaller one says little
+        fixed = 0.0
+        if self._last is not None and self._last[0] != size:
+            each = max((seconds - self._last[1]) / (size - self._last[0]), 0.0)
+            fixed = max(seconds - each * size, 0.0)
+        elif self._last is None and seconds < 4.0 * self.seconds:
+            fixed = 0.5 * seconds  # nobody knows: a larger one will tell
+        self._last = (size, seconds)
+        allowed = max(self.seconds, 3.0 * fixed) - fixed
+        self.size = max(1, min(int(size * allowed / max(seconds - fixed, 1e-9)), 16 * max(size, 1)))
 
 
 @contextmanager
@@ -68,6 +198,25 @@ def monitoring(progress: bool | Callable[[Progress], None], time_limit: float | 
         yield Monitor(progress, limit)
     else:
         raise wrong("progress", "True, False or a function", progress)
+
+
+@contextmanager
+def watching(monitor: Monitor, uncounted: Callable[[], float] = float) -> Iterator[None]:
+    """Let :func:`check_time` raise when the monitor's time is over.
+
+    Parameters
+    ----------
+    monitor
+        Whose time limit holds; without one nothing is raised.
+    uncounted
+        Gives the seconds so far that do not count.
+    """
+    monitor.uncounted = uncounted
+    token = _watching.set(None if monitor.time_limit is None else monitor)
+    try:
+        yield
+    finally:
+        _watching.reset(token)
 
 
 @contextmanager

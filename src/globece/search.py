@@ -22,6 +22,7 @@ from globece.directions.protocol import DirectionGenerator, Problem, proposed
 from globece.directions.scaling import content_order, scale
 from globece.errors import (
     InvalidParameterError,
+    TimeLimitError,
     check_choice,
     check_count,
     check_flag,
@@ -33,7 +34,7 @@ from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars
 from globece.models.networks import ReLUNetwork
-from globece.progress import Monitor
+from globece.progress import INTERRUPTIONS, Monitor, TimeUp
 from globece.space import FloatArray, IntArray
 
 # One more direction must lower the score by this share to be worth reading.
@@ -149,18 +150,25 @@ def find_directions(
     salt = int(rng.integers(2**63))
     wanted = MOST_DIRECTIONS if n_directions == "auto" else n_directions
     plateau = PLATEAU if n_directions == "auto" else 0.0
-    if generator is None:
-        directions, seen = _climbed(problem, wanted, plateau, settings, salt, monitor)
-    else:
-        candidates = proposed(generator, problem, settings.samples, rng)
-        if settings.select == "fixed":
-            chosen = _cover_at_one(problem, candidates, wanted, monitor)
+    try:
+        if generator is None:
+            directions, seen = _climbed(problem, wanted, plateau, settings, salt, monitor)
         else:
-            chosen = _race(problem, candidates, wanted, plateau, salt, monitor)
-        directions, seen = candidates[chosen], len(candidates)
+            candidates = proposed(generator, problem, settings.samples, rng)
+            if settings.select == "fixed":
+                chosen = _cover_at_one(problem, candidates, wanted, monitor)
+            else:
+                chosen = _race(problem, candidates, wanted, plateau, salt, monitor)
+            directions, seen = candidates[chosen], len(candidates)
+    except TimeUp:
+        raise TimeLimitError(
+            f"time_limit of {monitor.time_limit:g} s was over before {problem.model.name} had judged the first "
+            "directions; allow more time, or explain fewer rows"
+        ) from None
     notes = []
     if n_directions != "auto" and len(directions) < wanted:
-        notes.append(f"{len(directions)} direction(s) found where {wanted} were asked for: no other lowers the score")
+        why = "the search was stopped before" if monitor.stopped else "no other lowers the score"
+        notes.append(f"{len(directions)} direction(s) found where {wanted} were asked for: {why}")
     if monitor.stopped:
         notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")
     return Found(directions, seen, tuple(notes))
@@ -178,6 +186,7 @@ def _climbed(
     n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
     effort = Effort.of(int(rays_), n, wanted)
     judge = Judge(ordered, nothing, _rough(problem.model, ROUGH_POINTS), monitor, rays=effort.rays)
+    first: Chain | None = None
     chains: list[Chain] = []
     costs: list[FloatArray] = []
     try:
@@ -185,12 +194,14 @@ def _climbed(
             judge.stage = f"direction {i + 1}"
             share = 1.0 if wanted == 1 else FIRST if i == 0 else (1.0 - FIRST - POLISHING) / (wanted - 1)
             chain = _from_starts(judge, effort, settings, share * rays_)
+            first = first or chain
             paid = judge.costs([chain], n)[0]
             together = np.minimum(judge.best, paid)
             if chains and not together.sum() < judge.best.sum() * (1.0 - plateau):
                 break
             chains.append(chain)
             costs.append(paid)
+            monitor.found()
             judge.best = together
             judge.report(done=True)
             if monitor.should_stop():
@@ -200,10 +211,11 @@ def _climbed(
             _polish(judge, chains, costs, effort, settings, rays_)
         if sum(chain.n_features + 1 for chain in chains) * n <= PRUNING * rays_:
             _prune(judge, chains, costs)
-    except KeyboardInterrupt:
-        if not chains:
+    except INTERRUPTIONS as why:
+        if first is None:
             raise
-        monitor.stopped = "interrupted"
+        chains = chains or [first]
+        monitor.interrupt(why)
     return problem.cost.normalise(as_matrix(chains, problem.cost)), judge.seen
 
 
@@ -213,15 +225,20 @@ def _from_starts(judge: Judge, effort: Effort, settings: Settings, allowance: fl
     reached: list[Chain] = []
     judge.ranked = (None, judge.ranked[1])  # what is left to be done has changed
     starts = first_moves(judge, effort, STARTS)
-    for start in starts:
-        share = 0.25 if reached else 0.6
-        chain, _ = climb(judge, start, effort, most=settings.max_features, allowance=share * allowance)
-        reached.append(chain)
-        if judge.spent >= end or judge.monitor.should_stop():
-            break
-    # on few inputs a longer chain may only seem better: all of them have the last word, where that is no great effort
-    n, last = len(judge.problem.inputs), list(dict.fromkeys([*reached, *starts[:1]]))
-    scores = judge.scores(last, n if len(last) * n < 0.5 * allowance else effort.rows[2])
+    judge.monitor.found()
+    try:
+        for start in starts:
+            share = 0.25 if reached else 0.6
+            chain, _ = climb(judge, start, effort, most=settings.max_features, allowance=share * allowance)
+            reached.append(chain)
+            if judge.spent >= end or judge.monitor.should_stop():
+                break
+        # on few inputs a longer chain may only seem better: all have the last word, where that is no great effort
+        n, last = len(judge.problem.inputs), list(dict.fromkeys([*reached, *starts[:1]]))
+        scores = judge.scores(last, n if len(last) * n < 0.5 * allowance else effort.rows[2])
+    except INTERRUPTIONS as why:
+        judge.monitor.interrupt(why)
+        return (reached or starts)[0]
     return last[int(scores.argmin())]
 
 
@@ -297,10 +314,10 @@ def _cover_at_one(problem: Problem, candidates: FloatArray, wanted: int, monitor
             mean_cost.append(np.sort(paid).sum() / paid.size if paid.size else np.inf)
             bits.append(np.packbits(flips))
             monitor("directions at k = 1", len(bits), len(candidates))
-    except KeyboardInterrupt:
+    except INTERRUPTIONS as why:
         if not bits:
             raise
-        monitor.stopped = "interrupted"
+        monitor.interrupt(why)
     flipped, dearness = np.array(bits[: len(mean_cost)]), np.array(mean_cost[: len(bits)])
     covered = np.zeros_like(flipped[0])
     chosen: list[int] = []
@@ -327,9 +344,10 @@ def _race(
         if stage and len(judged) < len(running):
             break  # out of time within this round: the one before still holds
         if not len(judged):
-            raise KeyboardInterrupt
+            raise TimeUp if monitor.ran_out else KeyboardInterrupt
         pool, costs = running[: len(judged)], judged
-        if monitor.stopped:
+        monitor.found()
+        if monitor.should_stop():
             break
     return pool[greedy(costs, problem.budget, wanted, plateau)]
 
@@ -366,8 +384,8 @@ def _judge(problem: Problem, candidates: FloatArray, model: Model, monitor: Moni
                 break
             done.append(scale(problem, candidates[start : start + CHUNK], model=model).cost)
             monitor(f"directions, {stage}", min(start + CHUNK, len(candidates)), len(candidates))
-    except KeyboardInterrupt:
-        monitor.stopped = "interrupted"
+    except INTERRUPTIONS as why:
+        monitor.interrupt(why)
     return np.vstack(done)
 
 

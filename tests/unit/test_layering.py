@@ -43,6 +43,7 @@ ORDER = [
 ]
 BESIDE = {
     ("progress", "errors"),
+    ("parallel", "progress"),
     ("explanation", "bounds"),
     ("datasets", "io"),
     ("cli", "web"),

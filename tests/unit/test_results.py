@@ -222,7 +222,7 @@ def test_file_holds_the_text(ex: Explanation, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "written", "apart"),
     [
-        (Explanation, lambda d: {**d, "encoded": d["inputs"]}, {"model"}),
+        (Explanation, lambda d: {**d, "encoded": d["inputs"]}, {"model", "n_unknown"}),  # written unless it is 0
         (Provenance, lambda d: d["provenance"], set()),
         (Feature, lambda d: d["space"]["features"][0], set()),
         (CostModel, lambda d: d["cost"], {"space"}),

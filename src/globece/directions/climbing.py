@@ -17,7 +17,7 @@ from globece.directions.protocol import Problem, check_asked
 from globece.directions.scaling import content_order, scale
 from globece.errors import check_count, check_number, keep_checked
 from globece.models.base import Model
-from globece.progress import Monitor
+from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
@@ -161,10 +161,10 @@ def climb(
             judge.report()
             if wider:
                 better = float(judge.scores([found], effort.rows[2])[0])
-        except KeyboardInterrupt:
+        except INTERRUPTIONS as why:
             if not chain.n_features:
                 raise
-            judge.monitor.stopped = "interrupted"
+            judge.monitor.interrupt(why)
             break
         if better < score * (1.0 - WORTH):
             chain, score, wider = found, better, 0
@@ -194,7 +194,11 @@ def first_moves(judge: Judge, effort: Effort, most: int) -> list[Chain]:
     starts = list(found.values())[:most]
     if scores[0] > max(FEEBLE * judge.best[: effort.rows[1]].mean(), LEFT * judge.problem.budget):
         some = _spread(_in_pairs(Chain(), every, None), PAIRS_PER_NEIGHBOUR * effort.wider(1, 1).breadth)
-        best, paired = _sorted(judge, some, effort, 8)
+        try:
+            best, paired = _sorted(judge, some, effort, 8)
+        except INTERRUPTIONS as why:
+            judge.monitor.interrupt(why)
+            return starts
         if some and paired[0] < scores[0]:
             starts = [*best[: max(1, most // 2)], *starts][:most]
     return starts
@@ -218,10 +222,17 @@ def _sorted(judge: Judge, chains: list[Chain], effort: Effort, keep: int) -> tup
     """The better chains on the second round's inputs, and their scores, the best first."""
     if not chains:
         return [], np.zeros(0)
+    scores = np.zeros(0)
     for rows, left in zip(effort.rows[:2], (keep, len(chains)), strict=True):
-        scores = judge.scores(chains, rows)
-        order = np.argsort(scores, kind="stable")[:left]
-        chains, scores = [chains[i] for i in order], scores[order]
+        try:
+            found = judge.scores(chains, rows)
+        except INTERRUPTIONS as why:
+            if not scores.size:
+                raise
+            judge.monitor.interrupt(why)  # fewer inputs have judged them
+            break
+        order = np.argsort(found, kind="stable")[:left]
+        chains, scores = [chains[i] for i in order], found[order]
     return chains, scores
 
 

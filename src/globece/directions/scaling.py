@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,13 @@ from numpy.typing import NDArray
 from globece import rays
 from globece.bundle import bundle
 from globece.directions.protocol import Problem
+from globece.errors import TimeLimitError
 from globece.models.base import Model
 from globece.pricing import costs_at, horizons
+from globece.progress import AT_A_TIME, INTERRUPTIONS, Monitor, Pace
 from globece.space import FloatArray, IntArray
+
+UNHURRIED = 2.0  # seconds that a batch takes where there is no time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,51 @@ def limits(problem: Problem, directions: FloatArray, *, within: FloatArray | Non
     budget: float | FloatArray = problem.budget if within is None else within
     found = horizons(problem.cost, problem.inputs, bundle(problem.space, directions), budget)
     return found if problem.max_scalar is None else np.minimum(found, problem.max_scalar)
+
+
+def in_reach(n: int, work: Callable[[IntArray], None], monitor: Monitor, *, first: int, most: int) -> IntArray:
+    """Do some work for ``n`` inputs in batches, for as many of them as there is time; return which.
+
+    They come in a random order, so that those who are reached stand for all.
+
+    Parameters
+    ----------
+    n
+        How many inputs there are.
+    work
+        Called with the positions of some of them, ascending.
+    monitor
+        Asked whether the time is up, and told if that, or Ctrl-C, left somebody out.
+    first, most
+        Size of the first batch, and of the largest; later ones take about as long as they should.
+
+    Raises
+    ------
+    TimeLimitError
+        If the time was over before the first batch was done.
+    """
+    pace, done = Pace(first, AT_A_TIME if monitor.time_limit is not None else UNHURRIED), 0
+    order = np.arange(n) if n <= min(first, most) else np.random.default_rng(0).permutation(n)
+    try:
+        while done < n:
+            if done and monitor.should_stop():
+                break
+            part = np.sort(order[done : done + min(pace.size, most)])
+            pace.start()
+            work(part)
+            pace.done(len(part))
+            done += len(part)
+            monitor.found()
+    except INTERRUPTIONS as why:
+        if not done and isinstance(why, KeyboardInterrupt):
+            raise
+        monitor.interrupt(why)
+    if n and not done:
+        raise TimeLimitError(
+            f"time_limit of {monitor.time_limit:g} s was over before any of the {n:,} affected inputs was scaled along "
+            "the directions found; allow more time, or explain fewer rows"
+        )
+    return np.sort(order[:done])
 
 
 def score(costs: FloatArray, budget: float) -> float:

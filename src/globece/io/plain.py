@@ -55,9 +55,11 @@ class Node:
             )
         return Node(self.value[name], f"{self.where}.{name}".lstrip("."), self.source)
 
-    def keys(self, *names: str) -> dict[str, Node]:
-        """The values under these keys, all of which must be there, and no others."""
+    def keys(self, *names: str, optional: tuple[str, ...] = ()) -> dict[str, Node]:
+        """The values under these keys, all of which must be there but the optional ones, and no others."""
         found = {name: self.key(name) for name in names}
+        found |= {name: self.key(name) for name in optional if name in self.value}
+        names += optional
         unknown = [name for name in self.value if name not in names]
         if unknown:
             raise FileFormatError(

@@ -1,7 +1,8 @@
 """Explanations as versioned JSON: strict, checked on reading, the same bytes for the same explanation.
 
 ``explanation.schema.json``, beside this file, says the same in public. A change of what is written is a new version,
-with a reader of its own in ``READERS``; the readers of the old ones stay.
+with a reader of its own in ``READERS``; the readers of the old ones stay. ``n_unknown`` is written only where it is not
+0: what a complete run writes is what it always was.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def to_dict(ex: Explanation) -> dict[str, Any]:
         # No limit and an infinite one are the same.
         "max_scalar": None if ex.max_scalar in (None, np.inf) else number(ex.max_scalar, "max_scalar"),
         "n_rows": int(ex.n_rows),
+        **({"n_unknown": int(ex.n_unknown)} if ex.n_unknown else {}),
         "rows": ex.rows.tolist(),
         "space": space_data(ex.space),
         "cost": cost_data(ex.cost),
@@ -134,6 +136,7 @@ def _read_1(document: Node) -> Explanation:
         "inputs",
         "scalars",
         "costs",
+        optional=("n_unknown",),
     )
     space = space_from(given["space"])
     n_rows = given["n_rows"].whole()
@@ -157,6 +160,7 @@ def _read_1(document: Node) -> Explanation:
         costs=costs,
         provenance=provenance_from(given["provenance"]),
         max_scalar=None if max_scalar == np.inf else max_scalar,
+        n_unknown=given["n_unknown"].whole() if "n_unknown" in given else 0,
     )
 
 

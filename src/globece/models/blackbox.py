@@ -12,6 +12,7 @@ until they have risen by several times what that changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from globece.models.clearance import DOUBLE, SINGLE, unit_of
 from globece.models.decision import Decision
 from globece.models.probes import drawn
 from globece.models.torch_modules import is_double, is_module
+from globece.progress import is_timed
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 ALONE = 16  # rows that a model is asked about one by one
@@ -110,12 +112,20 @@ class BlackBox:
         return float(STEADY * (np.abs(together[:ALONE] - alone).max() + self.unit * np.abs(together).max()))
 
     def favourable(self, Z: FloatArray) -> BoolArray:
-        """Whether each row gets the favourable outcome, asked in batches."""
+        """Whether each row gets the favourable outcome, asked in batches; in short ones where there is a time limit."""
         out = np.empty(len(Z), dtype=bool)
-        for start in range(0, len(Z), self.batch_rows):
-            part = Z[start : start + self.batch_rows]
-            out[start : start + len(part)] = self.decide(self.space.decode(part), len(part))
+        for part in self._batches(len(Z)):
+            out[part] = self.decide(self.space.decode(Z[part]), part.stop - part.start)
         return out
+
+    def _batches(self, n: int) -> Iterator[slice]:
+        pace, start = self.decide.tally.pace, 0
+        while start < n:
+            part = slice(start, min(n, start + (min(self.batch_rows, pace.size) if is_timed() else self.batch_rows)))
+            pace.start()
+            yield part
+            pace.done(part.stop - start)
+            start = part.stop
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """+1 for a favourable row, -1 for another: decisions are all there is to see."""
@@ -182,8 +192,7 @@ class BlackBox:
 
     def _scores_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> FloatArray:
         out = np.empty(len(which))
-        for start in range(0, len(which), self.batch_rows):
-            part = slice(start, start + self.batch_rows)
+        for part in self._batches(len(which)):
             rows = rays_.positions(which[part], k[part])
             out[part] = self.decide.scores(self.space.decode(rows), len(rows))[0]
         return out

@@ -22,6 +22,7 @@ from scipy.special import logit
 
 from globece.errors import InvalidParameterError, ModelError, check_limit, check_number, describe, wrong
 from globece.models.torch_modules import Asked, is_module
+from globece.progress import Pace, check_time
 from globece.space import BoolArray, FloatArray
 
 SIDES = ("above", "below")
@@ -35,6 +36,7 @@ class Tally:
     calls: int = 0
     rows: int = 0
     searched_rays: int = 0
+    pace: Pace = field(default_factory=lambda: Pace(128), repr=False)  # rows at a time where there is a time limit
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,7 @@ class Decision:
             ) from error
 
     def _answer(self, ask: Callable[[Any], Any], rows: Any, n: int) -> NDArray[Any]:
+        check_time()
         self.tally.calls += 1
         self.tally.rows += n
         where = f"{self.name} in call {self.tally.calls} on {n:,} row(s)"
