@@ -411,7 +411,8 @@ def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
     if space is not None:
         known = list(space.table.names)
     else:
-        known = [str(name) for name in getattr(model, "feature_names_in_", names)]
+        trained = getattr(model, "feature_names_in_", None)
+        known = names if trained is None else [str(name) for name in trained]
     if set(known) >= set(names) or not set(known) <= set(names):
         return X  # nothing is too much, or something else is wrong, which encode or the model will say
     return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()

@@ -149,6 +149,9 @@ class CostModel:
         n = check_count("n", n)
         given = check_mapping("widths", widths, "feature to the width of a bin")
         space._check_known("widths", given)
+        blocks = [name for name in given if space[name].is_block]
+        if blocks:
+            raise InvalidParameterError(f"widths names {blocks}, which have no bins: a changed category costs 1")
 
         def scale(feature: Feature) -> Scale:
             low, high = feature.observed
@@ -299,8 +302,15 @@ def bradley_terry(pairs: Iterable[tuple[str, str]], *, prior: float = 0.1) -> di
     allowed = "a list of (easier, harder) pairs of two different features"
     if isinstance(pairs, (str, bytes, Mapping)) or hasattr(pairs, "columns") or not isinstance(pairs, Iterable):
         raise wrong("pairs", allowed, pairs)
+    if isinstance(pairs, np.ndarray) and pairs.ndim != 2:
+        raise wrong("pairs", allowed, pairs)
     for pair in pairs:
-        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+        if (
+            not isinstance(pair, (Sequence, np.ndarray))
+            or isinstance(pair, str)
+            or len(pair) != 2
+            or pair[0] == pair[1]
+        ):
             raise InvalidParameterError(f"pairs must be {allowed}; one of them is {describe(pair)}")
         easier, harder = pair
         if not isinstance(easier, str) or not isinstance(harder, str):

@@ -125,6 +125,11 @@ def describe(value: Any) -> str:
     return text if len(text) <= LETTERS else f"{_article(kind)}: {text[:LETTERS]}..."
 
 
+def clipped(text: str) -> str:
+    """A name as a message shows it: whole, or the beginning of one that is too long to be a name."""
+    return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."
+
+
 def _is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
@@ -281,7 +286,7 @@ def check_rows(name: str, value: Any) -> NDArray[np.float64]:
     """Return directions as a matrix of their own, if they are rows of numbers; otherwise raise."""
     try:
         given = np.asarray(value)
-        if given.ndim in (1, 2) and given.size and given.dtype.kind in "iuf":
+        if given.ndim in (1, 2) and given.size and given.dtype.kind in "iuf" and not np.ma.isMaskedArray(value):
             return np.array(given, dtype=np.float64, ndmin=2)
     except Exception as error:  # whatever an object that is no matrix does when it is taken for one
         raise InvalidDirectionError(f"{name} must be rows of numbers; got {describe(value)}") from error

@@ -27,6 +27,7 @@ from globece.errors import (
     wrong,
 )
 from globece.models.base import Model, check_model
+from globece.models.blackbox import MOST_POINTS
 from globece.models.robust import own
 from globece.progress import Monitor
 from globece.recourse import Recourse
@@ -323,7 +324,10 @@ class Explanation(Recourse):
 
         They take directions x scalars x inputs x columns numbers, which is why they are made on request only.
         """
-        k = check_numbers("scalars", scalars, "a list of finite numbers >= 0", low=0.0)
+        allowed = f"a list of finite numbers >= 0, at most {MOST_POINTS:,} of them"
+        k = check_numbers("scalars", scalars, allowed, low=0.0)
+        if len(k) > MOST_POINTS:
+            raise wrong("scalars", allowed, scalars)
         shape = (self.n_directions, len(k), self.n_affected)
         if np.prod([*shape, self.space.width], dtype=float) > ARRAYS_LIMIT:
             raise InvalidParameterError(

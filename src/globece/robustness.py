@@ -53,6 +53,8 @@ class Robustness:
 
 def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> Robustness:
     """Scale an explanation's directions again for each margin; see :meth:`Explanation.robustness`."""
+    if "margin" in asked:
+        raise InvalidParameterError("margin must be left out: margins says which are tried")
     whole = Robust(**asked)
     if margins is None:
         margins = np.linspace(0.0, 0.4, 9) if whole.scale == "probability" else np.linspace(0.0, 2.0, 9)

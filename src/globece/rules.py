@@ -26,6 +26,7 @@ from globece.errors import (
 )
 from globece.space import Feature, FeatureSpace, FloatArray
 
+MOST_ROWS = 10_000
 SPACINGS = ("equal", "greedy")
 
 
@@ -250,7 +251,7 @@ def rules_chart(
         ``"equal"`` ends the rows at equally spaced breakpoints, as the paper does. ``"greedy"`` ends them where the
         inputs would pay least if each travelled to the end of its row: the paper's submodular selection.
     """
-    rows = check_count("rows", rows)
+    rows = check_count("rows", rows, high=MOST_ROWS)
     check_choice("spacing", spacing, SPACINGS)
     space = check_instance("cost", cost, CostModel, "see CostModel.bins").space
     delta, Z = _checked(space, delta), check_matrix("Z", Z, space.width)

@@ -12,6 +12,7 @@ from globece.errors import (
     InvalidParameterError,
     UnknownCategoryError,
     UnknownFeatureError,
+    clipped,
     describe,
 )
 from globece.features import Feature, FloatArray, IntArray
@@ -33,7 +34,7 @@ def shape(
         raise InvalidDataError("the frame has no rows")
     member = {column: name for name, columns in groups.items() for column in columns}
     for parameter, wanted in (("categorical", categorical), ("ordinal", ordinal), ("groups", member)):
-        unknown = sorted({str(n) for n in wanted if n not in table.names})
+        unknown = sorted({clipped(str(n)) for n in wanted if n not in table.names})
         if unknown:
             raise UnknownFeatureError(f"{parameter} names unknown column(s) {unknown}; there are {list(table.names)}")
     if len(member) != sum(len(columns) for columns in groups.values()):

@@ -27,6 +27,7 @@ from globece.errors import (
     check_names,
     check_number,
     check_rows,
+    clipped,
     describe,
     wrong,
 )
@@ -163,7 +164,10 @@ class FeatureSpace:
         **constraints
             Everything else that :meth:`from_frame` takes.
         """
-        matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+        try:
+            matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
+        except Exception as error:  # whatever an object that is no matrix does when it is taken for one
+            raise InvalidDataError(f"X must be a matrix of numbers; got {describe(X)}") from error
         named = read_table(matrix, columns=None if columns is None else check_names("columns", columns, "column names"))
         space = cls.from_frame(named, groups=groups, **constraints)
         return space
@@ -275,7 +279,7 @@ class FeatureSpace:
         return self.features[self.names.index(name)]
 
     def _check_known(self, parameter: str, names: Iterable[str]) -> None:
-        unknown = sorted({str(n) for n in names if n not in self.names})
+        unknown = sorted({clipped(str(n)) for n in names if n not in self.names})
         if unknown:
             raise UnknownFeatureError(f"{parameter} names unknown feature(s) {unknown}; there are {list(self.names)}")
 

@@ -29,17 +29,24 @@ from tests.adversarial.rubbish import Door
 
 # What a message may call the rows, the model and what belongs to them.
 CALLED: Mapping[str, tuple[str, ...]] = {
-    "X": ("frame", "matrix", "column", "columns", "column(s)", "feature", "rows"),
+    "X": ("in call", "entries", "frame", "matrix", "column", "columns", "column(s)", "feature", "rows"),
     "Z": ("encoded matrix", "rows"),
     "Z_after": ("encoded matrix", "rows"),
     "model": ("models", "f", "function", "in call", "returned"),
     "favourable": ("favourable",),
-    "path": ("table's file name", "cannot tell what kind of model", "cannot read", "cannot load"),
+    "path": ("HELOC file", "table's file name", "cannot tell what kind of model", "cannot read", "cannot load"),
     "source": ("the text given",),
     "pairs": ("pairs",),
     "directions": ("direction", "generator"),
     "generator": ("proposed", "generator"),
     "margins": ("margin",),
+    "space": ("columns", "column(s)", "entries", "rows"),
+    "columns": ("column names",),
+    "by": ("immutable", "no feature can move"),
+    "control": ("immutable", "no feature can move"),
+    "timeout": ("gave no answer within",),
+    "method": ("on affected row", "FromLocal"),
+    "scalars": ("costs",),
     "ordinal": ("category(ies)",),
 }
 

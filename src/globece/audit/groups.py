@@ -149,8 +149,8 @@ def _column(name: str, cut: Any, table: Table, space: FeatureSpace, Z: FloatArra
     if name not in table.names:
         known = list(dict.fromkeys([*space.names, *table.names]))
         raise UnknownFeatureError(
-            f"{parameter} names unknown column {name!r}; there are {known}. What is no column can be given as an "
-            "array of labels, or as a mapping of names to masks"
+            f"{parameter} names unknown column {describe(name)}; there are {known}. What is no column can be given as "
+            "an array of labels, or as a mapping of names to masks"
         )
     if table.is_numeric(name):
         return _from_numbers(name, table.numbers(name), cut, None, parameter)

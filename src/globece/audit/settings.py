@@ -8,6 +8,7 @@ from typing import Literal
 from globece.errors import check_choice, check_count, check_flag, check_number, keep_checked, wrong
 
 MOST_DRAWS = 1_000_000
+SMALLEST_LEVEL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class AuditSettings:
 
     def __post_init__(self) -> None:
         level = check_number("level", self.level, open_low=True, high=1.0)
-        if level >= 1.0:
-            raise wrong("level", "a number > 0 and < 1", self.level)
+        if not SMALLEST_LEVEL <= level < 1.0:
+            raise wrong("level", f"a number > 0 and < 1, at least {SMALLEST_LEVEL:g}", self.level)
         keep_checked(
             self,
             level=level,

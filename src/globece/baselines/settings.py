@@ -18,6 +18,7 @@ from globece.errors import (
     keep_checked,
     wrong,
 )
+from globece.posing import check_budget
 from globece.space import FeatureSpace
 
 MOST_BINS = 10_000
@@ -134,7 +135,7 @@ def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
     0.0
     """
     check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
-    limit = check_number("budget", budget, open_low=True)
+    limit = check_budget(budget)
     mostly_numbers = 2 * sum(f.kind == "continuous" for f in space.features) > len(space.features)
     return AresSettings(
         support=None,

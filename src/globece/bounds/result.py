@@ -118,7 +118,7 @@ def lower_bound(
     check_instance("problem", problem, Problem)
     count = check_count("solve", solve, low=0)
     seconds = check_number("time_limit", time_limit, open_low=True, infinite=True)
-    if within is not None and np.shape(within) != (len(problem.inputs),):
+    if within is not None and (not isinstance(within, np.ndarray) or within.shape != (len(problem.inputs),)):
         raise wrong("within", f"a cost for each of {len(problem.inputs):,} inputs", within)
     if isinstance(problem.model, RobustModel):
         return _strictest(problem, problem.model, count, seconds, within)

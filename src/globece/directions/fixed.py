@@ -53,6 +53,8 @@ class FixedDirections:
 
     def __post_init__(self) -> None:
         given = check_rows("directions", self.directions)
+        if not np.isfinite(given).all():
+            raise InvalidDirectionError("directions must be finite numbers; some are not")
         given.setflags(write=False)
         keep_checked(self, cost=None if self.cost is None else check_cost(self.cost), directions=given)
 

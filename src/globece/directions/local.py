@@ -16,7 +16,15 @@ from scipy.spatial.distance import cdist
 from globece.directions.constraints import as_directions, movable_features
 from globece.directions.protocol import Problem, check_asked, check_cost
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
-from globece.errors import InvalidParameterError, ModelError, check_count, keep_checked, wrong
+from globece.errors import (
+    GlobeCEError,
+    InvalidParameterError,
+    ModelError,
+    check_count,
+    describe,
+    keep_checked,
+    wrong,
+)
 from globece.space import FloatArray
 
 CANDIDATES = 10_000  # favourable rows among which the nearest is looked for
@@ -78,7 +86,12 @@ class FromLocal:
         count = min(self.rows, len(Z))
         Z = Z[np.sort(rng.choice(len(Z), size=count, replace=False))]
         method = self.method if isinstance(self.method, LocalMethod) else _RowByRow(self.method)
-        after = np.asarray(method.counterfactuals(problem, Z.copy()), dtype=np.float64)
+        try:
+            after = np.asarray(method.counterfactuals(problem, Z.copy()), dtype=np.float64)
+        except GlobeCEError:
+            raise
+        except Exception as error:
+            raise ModelError(f"method {describe(method)} raised {type(error).__name__}: {error}") from error
         if after.shape != Z.shape:
             raise InvalidParameterError(
                 f"{method!r} returned shape {after.shape}; one row for each is needed: {Z.shape}"
@@ -100,8 +113,15 @@ class _RowByRow:
             except Exception as error:
                 name = getattr(self.function, "__name__", "the local method")
                 raise ModelError(f"{name} raised {type(error).__name__} on affected row {i}: {error}") from error
-            if found is not None and len(found):
-                out[i] = problem.space.encode(found)[0]
+            if found is None:
+                continue
+            try:
+                after = problem.space.encode(found)
+            except GlobeCEError as error:
+                name = getattr(self.function, "__name__", "the local method")
+                raise ModelError(f"{name} returned what is no row like affected row {i}: {error}") from error
+            if len(after):
+                out[i] = after[0]
         return out
 
 

@@ -170,6 +170,12 @@ class Decision:
                 f"{self.name} returned {labels[0]!r}, which is no text, and favourable is the text "
                 f"{describe(self.favourable)}{hint}; it would never occur: name one of the outcomes that are returned"
             )
+        numbers = labels and all(isinstance(v, (bool, int, float)) for v in labels)
+        if numbers and isinstance(self.favourable, (bytes, date, np.datetime64)):
+            raise ModelError(
+                f"{self.name} returned numbers such as {labels[0]!r}, and favourable is {describe(self.favourable)}; "
+                "it would never occur: name one of the outcomes that are returned"
+            )
 
     @property
     def _below(self) -> bool:
@@ -305,7 +311,13 @@ def _outcome(favourable: Any) -> Any:
     if isinstance(favourable, np.ndarray) and favourable.ndim == 0:
         favourable = favourable[()]
     kinds = (str, bytes, Real, np.bool_, np.datetime64, Decimal, date, Enum)
-    if not isinstance(favourable, kinds) or _is_missing(favourable):
+    finite = favourable.is_finite() if isinstance(favourable, Decimal) else not _is_endless(favourable)
+    if (
+        not isinstance(favourable, kinds)
+        or isinstance(favourable, np.timedelta64)
+        or _is_missing(favourable)
+        or not finite
+    ):
         raise wrong("favourable", "one outcome: a class such as 1, True or 'yes', or 'above' or 'below'", favourable)
     return favourable
 
@@ -317,6 +329,13 @@ def _of_module(module: Any, name: str, favourable: Any, threshold: float | None,
         raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
     ask = Asked(module, by_chance=threshold is not None)
     return Decision(ask, name, 1 if favourable is None else favourable, threshold, None, timeout)
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether it is infinite, or a number that no array holds."""
+    if isinstance(value, int):
+        return abs(value) >= 2**64
+    return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
 
 
 def _is_missing(value: Any) -> bool:

@@ -75,6 +75,10 @@ class Robust:
     def __post_init__(self) -> None:
         if not isinstance(self.models, (tuple, list)):
             raise wrong("models", "a list of models", self.models)
+        for i, model in enumerate(self.models):
+            asked = any(hasattr(model, name) for name in ("predict", "predict_proba", "decision_function"))
+            if isinstance(model, type) or not (asked or callable(model) or isinstance(model, tuple)):
+                raise wrong(f"models[{i}]", "a model: an estimator, a function or a pair (coef, intercept)", model)
         keep_checked(
             self,
             margin=check_number("margin", self.margin),
