@@ -217,7 +217,7 @@ def audit(
     cost = cost_on(cost, space)
     _check_generator(generator)
     seed = int(generator_of(rng).integers(2**31))
-    with monitoring(progress, time_limit) as monitor:
+    with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
         problem = replace(problem, inputs=rows.dense())
         search = Search(wanted, generator, settings, seed, monitor)

@@ -95,12 +95,14 @@ class Monitor:
 
     def should_stop(self) -> bool:
         """Whether the stage's time is up; what was found so far is then what is returned."""
-        if self.stopped == INTERRUPTED:
-            return True
-        if self.time_limit is not None and self.elapsed >= self.stop_at:
-            self.stopped = f"time limit of {self.time_limit:g} s"
-            return True
-        return False
+        return self.stopped == INTERRUPTED or self.is_over()
+
+    def is_over(self) -> bool:
+        """Whether the stage's time is up, whatever came before."""
+        if self.time_limit is None or self.elapsed < self.stop_at:
+            return False
+        self.stopped = f"time limit of {self.time_limit:g} s"
+        return True
 
     def interrupt(self, why: BaseException) -> None:
         """Note why the work ended early."""

@@ -173,6 +173,60 @@ def test_ctrl_c_in_the_last_stage_leaves_the_others_unknown(monkeypatch: pytest.
     assert "interrupted" in ex.provenance.notes[-1]
 
 
+def test_after_ctrl_c_in_the_search_everybody_is_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    from globece.directions import climbing
+
+    known, calls = climbing.scale, []
+
+    def scale(*given: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 10:
+            raise KeyboardInterrupt
+        return known(*given, **more)
+
+    monkeypatch.setattr(climbing, "scale", scale)
+    many = np.vstack([X] * 8)
+    ex = gc.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
+    assert any("interrupted" in note for note in ex.provenance.notes)
+    assert ex.n_unknown == 0
+    assert ex.n_affected == int((many[:, :3].sum(axis=1) <= 0.5).sum())
+
+
+@pytest.mark.parametrize("limit", [0.0, 2.0, 10.0, 40.0])
+@pytest.mark.parametrize(("per_row", "per_call"), [(1e-5, 0.0), (2e-4, 0.0), (1e-5, 0.05), (0.02, 0.1)])
+def test_an_audit_keeps_its_limit_and_judges_whom_it_reached(
+    clock: Clock, per_row: float, per_call: float, limit: float
+) -> None:
+    begun = clock.now
+    try:
+        found = gc.audit(_model(clock, per_row, per_call), X, by=GROUPS, rng=0, time_limit=limit)
+    except TimeLimitError:
+        assert limit <= clock.now - begun
+    else:
+        ex = found.explanation
+        assert ex.n_affected + ex.n_unknown == _affected() == found.overall.affected
+        assert found.overall.rejection_rate == pytest.approx(_affected() / 600)
+        assert len(found.cost) == ex.n_affected
+        stopped = [w for w in found.verdict.warnings if "stopped early" in w]
+        assert bool(stopped) <= (not ex.provenance.complete)
+        if ex.n_unknown:
+            assert "unknown and not counted" in stopped[0]
+            for name, member in GROUPS.items():
+                mine = found.by_group[name]
+                assert mine.affected == int((_model(Clock(), 0.0)(X[member]) == 0).sum())
+        again = gc.Audit.from_json(found.to_json())
+        assert again.to_json() == found.to_json()
+    assert clock.now - begun <= limit + GRACE + clock.longest + 1e-6
+
+
+def test_a_limit_that_does_not_strike_changes_no_audit() -> None:
+    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, _model(Clock(), 0.0)(X))
+    free, limited = (gc.audit(model, X, by=GROUPS, rng=0, time_limit=t) for t in (None, 600.0))
+    assert limited.explanation.provenance.complete
+    np.testing.assert_array_equal(free.cost, limited.cost)
+    assert free.verdict.text == limited.verdict.text
+
+
 def test_kernels_look_at_the_clock_between_parts(clock: Clock) -> None:
     done: list[tuple[int, int]] = []
 

@@ -15,6 +15,7 @@ from globece.directions.protocol import Problem
 from globece.directions.scaling import Scaled, scale
 from globece.errors import GlobeCEError
 from globece.pricing import costs_at
+from globece.progress import Monitor, Pace, check_time, is_timed
 from globece.space import FloatArray
 
 BOUND = "lower bound"
@@ -140,12 +141,34 @@ def other_costs(
 def least(problem: Problem) -> Version | Check:
     """What recourse costs each input at least, whatever the directions; a check that says so where that is unknown."""
     try:
-        found = lower_bound(problem)
+        bound, exact = _bound(problem)
     except GlobeCEError as error:
         return Check(BOUND, {}, np.nan, np.nan, None, str(error))
-    cost = np.where(found.cost > problem.budget, np.inf, found.cost)
-    remark = "the exact minimum over any change at all" if found.exact else "a bound over any change at all"
-    return Version(BOUND, cost, remark, found.exact)
+    cost = np.where(bound > problem.budget, np.inf, bound)
+    remark = "the exact minimum over any change at all" if exact else "a bound over any change at all"
+    return Version(BOUND, cost, remark, exact)
+
+
+def _bound(problem: Problem) -> tuple[FloatArray, bool]:
+    """Lower bounds, and whether all of them are minima; in short batches where there is a time limit."""
+    if not is_timed():
+        found = lower_bound(problem)
+        return found.cost, found.exact
+    cost, exact, pace = np.empty(len(problem.inputs)), True, Pace(16)
+    start = 0
+    while start < len(cost):
+        check_time()
+        part = slice(start, min(start + pace.size, len(cost)))
+        pace.start()
+        found = lower_bound(replace(problem, inputs=problem.inputs[part]))
+        pace.done(part.stop - start)
+        cost[part], exact, start = found.cost, exact and found.exact, part.stop
+    return cost, exact
+
+
+def untried(name: str, monitor: Monitor) -> Check:
+    """A check for which there was no time."""
+    return Check(name, {}, np.nan, np.nan, None, f"not tried ({monitor.stopped})")
 
 
 def _repriced(problem: Problem, pool: Pool, cost: CostModel) -> Scaled:

@@ -104,8 +104,8 @@ class Spread:
     p: float
 
 
-def measured(n: int, cost: FloatArray, budget: float, **more: Any) -> Measures:
-    """Measure a group of ``n`` rows whose affected inputs have these minimum costs."""
+def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **more: Any) -> Measures:
+    """Measure a group of ``n`` rows whose affected inputs have these minimum costs, but for some that are unknown."""
     affected = len(cost)
     paid = np.sort(cost[np.isfinite(cost)])
     ordered = np.sort(cost)
@@ -113,8 +113,8 @@ def measured(n: int, cost: FloatArray, budget: float, **more: Any) -> Measures:
     at = [max(int(np.ceil(q * affected)) - 1, 0) for q in QUANTILES]
     return Measures(
         n=int(n),
-        affected=affected,
-        rejection_rate=affected / n if n else NOT_A_NUMBER,
+        affected=affected + unknown,
+        rejection_rate=(affected + unknown) / n if n else NOT_A_NUMBER,
         coverage=paid.size / affected if affected else NOT_A_NUMBER,
         average_cost=float(paid.sum() / paid.size) if paid.size else (np.inf if affected else NOT_A_NUMBER),
         score=score(cost, budget) if affected else NOT_A_NUMBER,

@@ -13,14 +13,17 @@ import numpy as np
 
 from globece.audit.extra import is_linear, one_turn_more, rough, unseen
 from globece.directions.protocol import DirectionGenerator, Problem
-from globece.directions.scaling import Scaled, content_order, scale
-from globece.progress import Monitor
+from globece.directions.scaling import Scaled, content_order, in_reach, scale
+from globece.errors import TimeLimitError
+from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
 from globece.search import Allowance, Settings, find_directions, greedy
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
 LEAST_RAYS = 1000  # that a climb follows for each direction, about
+# Shares of the time, where it is limited, by when candidates are climbed, followed, and confirmed; checks come last.
+CLIMBED, FOLLOWED, CONFIRMED = 0.4, 0.7, 0.85
 FEWEST = 8  # affected inputs below which they are not split
 
 
@@ -84,6 +87,13 @@ class Pool:
         """The candidates of each half."""
         return np.flatnonzero(self.from_half[0]), np.flatnonzero(self.from_half[1])
 
+    def only(self, inputs: IntArray) -> Pool:
+        """The same for some inputs."""
+        if len(inputs) == len(self.half):
+            return self
+        scaled, far = (Scaled(s.scalar[:, inputs], s.cost[:, inputs]) for s in (self.scaled, self.far))
+        return replace(self, scaled=scaled, far=far, half=self.half[inputs])
+
     def best(self, inputs: IntArray, half: int | None, n: int, budget: float) -> IntArray:
         """The ``n`` candidates that together cost these inputs least, of those climbed on one half or of all."""
         mine = np.arange(len(self.directions)) if half is None else self.by_half[half]
@@ -105,7 +115,14 @@ def halves(Z: FloatArray, cells: IntArray, salt: int) -> IntArray:
     return half
 
 
-def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search: Search, reach: float = 1.0) -> Pool:
+def gather(
+    problem: Problem,
+    members: Sequence[IntArray],
+    half: IntArray,
+    search: Search,
+    reach: float = 1.0,
+    shares: tuple[float, float] = (CLIMBED, FOLLOWED),
+) -> tuple[Pool, IntArray]:
     """Climb candidates for everybody and for some groups in each half, and follow all of them on all inputs.
 
     Parameters
@@ -120,14 +137,28 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
         How to look for candidates.
     reach
         Follow rays up to so many times the budget.
+    shares
+        Of the time, by when candidates should be climbed and followed.
+
+    Returns
+    -------
+    pool, reached
+        The candidates, and which inputs there was time to follow them on: the pool holds these only.
+
+    Raises
+    ------
+    TimeLimitError
+        If the time was over before each half had a candidate, or before anybody was reached.
     """
     everybody = np.arange(len(problem.inputs))
     found: list[FloatArray] = []
     origin: list[int] = []
     seen = 0
-    for h in np.unique(half).tolist():
+    halves_ = np.unique(half).tolist()
+    for left, h in zip(range(len(halves_), 0, -1), halves_, strict=True):
         parts = [replace(problem, inputs=problem.inputs[m[half[m] == h]]) for m in (everybody, *members)]
-        made, n = _candidates([part for part in parts if len(part.inputs)], search, len(everybody))
+        parts = [part for part in parts if len(part.inputs)]
+        made, n = _candidates(parts, search, len(everybody), shares[0], left * len(parts))
         seen += n
         found += made
         origin += [h] * sum(map(len, made))
@@ -136,8 +167,21 @@ def gather(problem: Problem, members: Sequence[IntArray], half: IntArray, search
     from_half[origin, which.ravel()] = 1
     if len(np.unique(half)) == 1:
         from_half[:] = 1
-    far = scale(replace(problem, budget=reach * problem.budget), directions, model=rough(problem.model))
-    return Pool(directions, within(far, problem.budget), far, from_half, half, seen)
+    far = Scaled(np.empty((len(directions), len(half))), np.empty((len(directions), len(half))))
+
+    def work(part: IntArray) -> None:
+        some = replace(problem, inputs=problem.inputs[part], budget=reach * problem.budget)
+        scaled = scale(some, directions, model=rough(problem.model))
+        far.scalar[:, part], far.cost[:, part] = scaled.scalar, scaled.cost
+
+    search.monitor.begin(shares[1])
+    reached = in_reach(len(half), work, search.monitor, first=first_batch(problem, search.monitor), most=len(half))
+    return Pool(directions, within(far, problem.budget), far, from_half, half, seen).only(reached), reached
+
+
+def first_batch(problem: Problem, monitor: Monitor) -> int:
+    """How many inputs are followed at first: all of them, unless there is a time limit."""
+    return len(problem.inputs) if monitor.time_limit is None else 64 if problem.model.exact else 8
 
 
 def within(scaled: Scaled, budget: float) -> Scaled:
@@ -146,23 +190,44 @@ def within(scaled: Scaled, budget: float) -> Scaled:
     return Scaled(np.where(beyond, np.inf, scaled.scalar), np.where(beyond, np.inf, scaled.cost))
 
 
-def _candidates(parts: Sequence[Problem], search: Search, n_inputs: int) -> tuple[list[FloatArray], int]:
-    """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at."""
+def _candidates(
+    parts: Sequence[Problem], search: Search, n_inputs: int, share: float, left: int
+) -> tuple[list[FloatArray], int]:
+    """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at.
+
+    Where there is a time limit, each climb gets its part of what is left of a share of it; a group for which there is
+    no time has the candidates of the others.
+    """
     climbed: list[FloatArray] = []
     more: list[FloatArray] = []
-    seen = 0
-    for part in parts:
+    seen, monitor = 0, search.monitor
+    for i, part in enumerate(parts):
         rng = np.random.default_rng(search.seed)
         settings = _shared_out(part, search, n_inputs)
-        got = find_directions(part, search.generator, search.n, settings, rng, search.monitor)
-        climbed.append(got.directions)
-        seen += got.candidates
-        if search.generator is None:
-            more += unseen(part, got.directions, rng)
-    if search.generator is None and not is_linear(parts[0]):
-        for i, part in enumerate(parts[1:], 1):
-            others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i]), axis=0)
-            more.append(one_turn_more(part, climbed[i], others, search.n, search.seed))
+        monitor.begin(share, part=1.0 / (left - i))
+        if climbed:
+            monitor.found()
+        try:
+            got = find_directions(part, search.generator, search.n, settings, rng, monitor)
+            climbed.append(got.directions)
+            seen += got.candidates
+            if search.generator is None:
+                more += unseen(part, got.directions, rng)
+        except TimeUp as why:
+            monitor.interrupt(why)
+        except TimeLimitError as why:
+            if not climbed:
+                raise
+            monitor.interrupt(TimeUp(str(why)))
+    if search.generator is None and not is_linear(parts[0]) and len(climbed) == len(parts):
+        monitor.begin(share)
+        monitor.found()
+        try:
+            for i, part in enumerate(parts[1:], 1):
+                others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i]), axis=0)
+                more.append(one_turn_more(part, climbed[i], others, search.n, search.seed))
+        except TimeUp as why:
+            monitor.interrupt(why)
     return [*climbed, *(directions for directions in more if len(directions))], seen
 
 

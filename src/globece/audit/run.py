@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,14 +22,16 @@ from globece.audit.measures import (
     pairs_of,
     rejections,
 )
-from globece.audit.pool import FEWEST, Pool, Search, gather, halves
+from globece.audit.pool import CONFIRMED, FEWEST, Pool, Search, first_batch, gather, halves
 from globece.audit.result import Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.verdict import conclude, headline
 from globece.compact import Rows
 from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, scale, score
-from globece.explanation import Explanation, Provenance
+from globece.directions.scaling import Scaled, in_reach, scale, score
+from globece.errors import TimeLimitError
+from globece.explanation import Explanation, Provenance, unknown_note
+from globece.progress import Monitor, TimeUp
 from globece.space import BoolArray, FloatArray, IntArray
 from globece.verification import confirmed
 
@@ -48,6 +50,8 @@ class Question:
         Who is compared with whom, and within which levels.
     reference
         Group that the others are compared with; everybody else by default.
+    unknown
+        Positions of affected inputs that there was no time to reach.
     """
 
     problem: Problem
@@ -55,11 +59,20 @@ class Question:
     groups: Groups
     control: Groups | None = None
     reference: str | None = None
+    unknown: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def rows(self) -> IntArray:
-        """Positions of the affected inputs."""
-        return np.flatnonzero(~self.favourable)
+        """Positions of the affected inputs, but for those who are unknown."""
+        return np.setdiff1d(np.flatnonzero(~self.favourable), self.unknown)
+
+    def only(self, inputs: IntArray) -> Question:
+        """The same of some affected inputs; the others are unknown."""
+        return replace(self, unknown=np.union1d(self.unknown, np.delete(self.rows, inputs)))
+
+    def n_unknown(self, group: int) -> int:
+        """How many affected inputs of a group are unknown."""
+        return int((self.groups.labels[self.unknown] == group).sum())
 
     def members(self, names: Sequence[str] | None = None) -> list[IntArray]:
         """Affected inputs of each group, or of some."""
@@ -77,20 +90,22 @@ class Question:
 def run(question: Question, search: Search, settings: AuditSettings, provenance: Provenance) -> Audit:
     """Answer the question; see :func:`globece.audit`."""
     q, budget = question, question.problem.budget
-    affected = replace(q.problem, inputs=q.problem.inputs[q.rows], favourable_rows=q.problem.inputs[q.favourable])
-    sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
-    large = [name for name in q.groups.names if sizes[name] >= settings.smallest]
-    half, pool, choice, final = _directions(q, affected, large, search, settings)
+    q, affected, large, pool, choice, final = _directions(q, search, settings)
+    half = pool.half
     cost = judged(pool, pool.by_half, np.arange(len(q.rows)))
     compared = _compared(q, large, cost, half, settings, search.seed)
+    stopped = _stopped(q, search.monitor)
+    provenance = replace(provenance, notes=(*provenance.notes, *stopped))
     notes = [*provenance.notes, *_notes(q, large, half, settings)]
     comparisons = _with_rejections(q, large, compared.comparisons, settings)
     checks: tuple[Check, ...] = ()
     if settings.checks and comparisons and len(q.rows):
         checks = tuple(_checks(q, affected, pool, large, cost, comparisons, search, settings))
     by_group = {
-        name: measured(int(n), cost[m], budget, **_judging(name, large, len(m), compared, settings))
-        for name, n, m in zip(q.groups.names, q.groups.sizes, q.members(), strict=True)
+        name: measured(
+            int(n), cost[m], budget, unknown=q.n_unknown(i), **_judging(name, large, len(m), compared, settings)
+        )
+        for i, (name, n, m) in enumerate(zip(q.groups.names, q.groups.sizes, q.members(), strict=True))
     }
     own, explanation = _explanation(q, affected, pool, final, provenance)
     rests = (
@@ -101,7 +116,13 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
         f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
     )
     return Audit(
-        overall=measured(len(q.favourable), cost, budget, **_overall(cost, half, budget, settings, search.seed)),
+        overall=measured(
+            len(q.favourable),
+            cost,
+            budget,
+            unknown=len(q.unknown),
+            **_overall(cost, half, budget, settings, search.seed),
+        ),
         by_group=by_group,
         comparisons=comparisons,
         exchange=exchanged(pool, choice, large, q.members(large), budget),
@@ -119,31 +140,79 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
     )
 
 
+def _stopped(q: Question, monitor: Monitor) -> list[str]:
+    """What to say where the time was over, or somebody stopped the work."""
+    if len(q.unknown):
+        return [unknown_note(monitor, len(q.rows), len(q.unknown))]
+    return [f"stopped early ({monitor.stopped}): fewer directions were looked at"] if monitor.stopped else []
+
+
+def _affected(q: Question, settings: AuditSettings) -> tuple[Problem, list[str]]:
+    """The affected inputs, and the groups of which enough are affected."""
+    affected = replace(q.problem, inputs=q.problem.inputs[q.rows], favourable_rows=q.problem.inputs[q.favourable])
+    sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
+    return affected, [name for name in q.groups.names if sizes[name] >= settings.smallest]
+
+
 def _directions(
-    q: Question, affected: Problem, large: list[str], search: Search, settings: AuditSettings
-) -> tuple[IntArray, Pool, Choice, dict[str, IntArray]]:
-    """Halves, candidates, choices on halves and on all; every counterfactual is predicted again."""
-    n = len(q.rows)
+    q: Question, search: Search, settings: AuditSettings
+) -> tuple[Question, Problem, list[str], Pool, Choice, dict[str, IntArray]]:
+    """Halves, candidates, choices on halves and on all; every counterfactual is predicted again.
+
+    Those whom there was no time to reach are unknown to the question that is returned, and to all the rest.
+    """
+    n, monitor = len(q.rows), search.monitor
+    affected, large = _affected(q, settings)
     none = np.zeros(0, dtype=np.int64)
     if not n:
         width = affected.space.width
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
         pool = Pool(np.empty((0, width)), empty, empty, np.empty((2, 0), dtype=np.int64), none, 0)
-        return none, pool, Choice((), (none, none)), {EVERYBODY: none}
+        return q, affected, large, pool, Choice((), (none, none)), {EVERYBODY: none}
     cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
     half = halves(affected.inputs, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
+    reach = artefact.FACTOR if settings.checks and affected.model.exact else 1.0
+    pool, reached = gather(affected, q.members(large), half, search, reach)
+    q, affected, large = _reached(q, affected, large, reached, search, settings)
     members = q.members(large)
-    pool = gather(affected, members, half, search, artefact.FACTOR if settings.checks and affected.model.exact else 1.0)
     choice = choose(pool, members, search.n, affected.budget)
-    sets = {EVERYBODY: np.arange(n), **dict(zip(large, members, strict=True))}
+    sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
     final = {name: pool.best(m, None, search.n, affected.budget) for name, m in sets.items()}
-    scaled = pool.scaled
-    if not affected.model.exact:  # only what is reported is searched with all points
-        used = np.unique(np.concatenate([*final.values()]))
-        again = scale(affected, pool.directions[used])
-        scaled = Scaled(scaled.scalar.copy(), scaled.cost.copy())
-        scaled.scalar[used], scaled.cost[used] = again.scalar, again.cost
-    return half, replace(pool, scaled=confirmed(affected, pool.directions, scaled)), choice, final
+    scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
+    used = np.unique(np.concatenate([*final.values()]))
+
+    def work(part: IntArray) -> None:
+        some = replace(affected, inputs=affected.inputs[part])
+        found = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
+        if not some.model.exact:  # only what is reported is searched with all points
+            again = scale(some, pool.directions[used])
+            found.scalar[used], found.cost[used] = again.scalar, again.cost
+        found = confirmed(some, pool.directions, found)
+        scaled.scalar[:, part], scaled.cost[:, part] = found.scalar, found.cost
+
+    monitor.begin(CONFIRMED)
+    reached = in_reach(len(q.rows), work, monitor, first=first_batch(affected, monitor), most=len(q.rows))
+    q, affected, large = _reached(q, affected, large, reached, search, settings)
+    kept = [i for i, name in enumerate(name for name in sets if name != EVERYBODY) if name in large]
+    choice = replace(choice, own=tuple(choice.own[i] for i in kept))
+    final = {name: picked for name, picked in final.items() if name == EVERYBODY or name in large}
+    return q, affected, large, replace(pool, scaled=scaled).only(reached), choice, final
+
+
+def _reached(
+    q: Question, affected: Problem, large: list[str], reached: IntArray, search: Search, settings: AuditSettings
+) -> tuple[Question, Problem, list[str]]:
+    """What is left of a question when only some affected inputs were reached."""
+    n = len(affected.inputs)
+    if len(reached) == n:
+        return q, affected, large
+    if len(reached) < FEWEST:
+        raise TimeLimitError(
+            f"time_limit of {search.monitor.time_limit:g} s was over when {len(reached):,} of {n:,} affected inputs "
+            "were reached, too few to judge; allow more time, or give fewer rows"
+        )
+    q = q.only(reached)
+    return q, *_affected(q, settings)
 
 
 def _compared(
@@ -222,16 +291,32 @@ def _checks(
     def judge(other: Pool) -> FloatArray:
         return judged(other, other.by_half, np.arange(len(q.rows)))
 
-    both = _merged(pool, gather(affected, (), pool.half, replace(search, seed=search.seed + 1)))
-    more = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
-    versions = [
-        Version("as it is", cost, ""),
-        Version("more candidates", judge(both), more),
-        *artefact.other_costs(affected, pool, q.problem.inputs, judge),
-    ]
-    least = artefact.least(affected)
-    unknown = [least] if isinstance(least, Check) else []
-    versions += [least] if isinstance(least, Version) else []
+    def more() -> Iterator[Version | Check]:
+        again, reached = gather(affected, (), pool.half, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
+        if len(reached) < len(pool.half):
+            raise TimeUp
+        both = _merged(pool, again)
+        said = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
+        yield Version("more candidates", judge(both), said)
+
+    def least() -> Iterator[Version | Check]:
+        yield artefact.least(affected)
+
+    found: list[Version | Check] = [Version("as it is", cost, "")]
+    for name, tried in (
+        ("more candidates", more),
+        ("other costs", lambda: artefact.other_costs(affected, pool, q.problem.inputs, judge)),
+        (artefact.BOUND, least),
+    ):
+        try:
+            search.monitor.begin()
+            search.monitor.found()
+            found += tried()
+        except (TimeUp, TimeLimitError) as why:
+            search.monitor.interrupt(TimeUp(str(why)))
+            found.append(artefact.untried(name, search.monitor))
+    unknown = [one for one in found if isinstance(one, Check)]
+    versions = [one for one in found if isinstance(one, Version)]
     label, level = _labels(q, large)[q.rows], q.levels()[q.rows]
     costs = np.array([v.cost for v in versions])
     kept = np.flatnonzero(label >= 0)
@@ -284,5 +369,6 @@ def _explanation(
         provenance=replace(provenance, candidates=pool.seen),
         max_scalar=affected.max_scalar,
         model=affected.model,
+        n_unknown=len(q.unknown),
     )
     return own, explanation

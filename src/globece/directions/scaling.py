@@ -87,7 +87,7 @@ def in_reach(n: int, work: Callable[[IntArray], None], monitor: Monitor, *, firs
     order = np.arange(n) if n <= min(first, most) else np.random.default_rng(0).permutation(n)
     try:
         while done < n:
-            if done and monitor.should_stop():
+            if done and monitor.is_over():
                 break
             part = np.sort(order[done : done + min(pace.size, most)])
             pace.start()
