@@ -20,7 +20,7 @@ from globece.bounds.cells import nearest
 from globece.directions import Problem
 from globece.errors import VerificationError
 from globece.models.adapt import Compiled
-from tests.bound_problems import least
+from tests.bound_problems import draw, least
 
 
 def rows(n: int = 120, seed: int = 0) -> np.ndarray:
@@ -94,6 +94,17 @@ def test_more_categories_than_are_told_apart_are_not_called_exact() -> None:
         yes = problem.model.favourable(changed)
         assert (found.cost[:20][yes] <= 1.0 + 1e-9).all()
     assert not found.exact
+
+
+def test_a_missing_value_gets_where_no_number_does() -> None:
+    # every split sends missing values its own way, so a leaf for them may have a box without inside
+    case = draw(5830, None)
+    assert case is not None
+    problem = case.problem
+    truth = np.array([least(problem, row) for row in problem.inputs])
+    assert np.isnan(problem.inputs[:, 0]).any()
+    for solve in (0, 4):
+        assert (lower_bound(problem, solve=solve).cost <= truth * (1 + 1e-9)).all()
 
 
 class Sly(LogisticRegression):

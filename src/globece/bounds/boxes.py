@@ -199,6 +199,8 @@ def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, cod
         elif x[d] != x[d]:
             if boxes.missing[s] == 0:
                 return np.inf
+        elif boxes.low[s] >= boxes.high[s]:
+            return np.inf  # no number gets there; a missing value may
         elif x[d] <= boxes.low[s]:
             if fares.up[s] > fares.highest[d]:
                 return np.inf
@@ -208,8 +210,57 @@ def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, cod
             if fares.down[s] < fares.lowest[d]:
                 return np.inf
             part = (x[d] - fares.down[s]) * fares.rate[d] if fares.rate[d] else at[d] - fares.down_at[s]
-        if boxes.low[s] >= boxes.high[s] and d < width:
-            return np.inf  # nobody gets there
         part = max(part, 0.0)
         total += part * part if l2 else part
     return total
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    boxes: Boxes,
+    fares: Fares,
+    scores: FloatArray,
+    target: float,
+    n_trees: int,
+    Z: FloatArray,
+    at: FloatArray,
+    codes: IntArray,
+    l2: bool,
+    first: int,
+    last: int,
+    out: FloatArray,
+) -> None:
+    """Least cost (squared, for l2) at which every tree's best leaf within reach together reach the target.
+
+    It is in this file because Numba's cache of a function only sees changes of the file that the function is in, and
+    this one calls :func:`entry`.
+    """
+    n_leaves = len(scores)
+    price, best = np.empty(n_leaves), np.empty(n_trees)
+    which = np.empty(n_leaves, np.int64)
+    for row in range(first, last):
+        best[:] = -np.inf
+        for i in range(n_leaves):
+            price[i] = entry(boxes, fares, i, Z[row], at[row], codes[row], l2)
+            if price[i] == 0.0:
+                best[boxes.tree[i]] = max(best[boxes.tree[i]], scores[i])
+        total = best.sum()
+        out[row] = 0.0
+        if total >= target:
+            continue
+        n = 0  # leaves that would raise their tree
+        for i in range(n_leaves):
+            if price[i] < np.inf and scores[i] > best[boxes.tree[i]]:
+                which[n] = i
+                n += 1
+        order = np.argsort(price[which[:n]])
+        out[row] = np.inf
+        for q in order:
+            i = which[q]
+            gain = scores[i] - best[boxes.tree[i]]
+            if gain > 0.0:
+                best[boxes.tree[i]] = scores[i]
+                total += gain
+                if total >= target:
+                    out[row] = price[i]
+                    break

@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
-from globece.bounds.boxes import Boxes, Fares, boxes_of, entry, fares_of, places
+from globece.bounds.boxes import Boxes, boxes_of, fares_of, places, sweep
 from globece.directions.protocol import Problem
 from globece.models.tree_verdict import CHANCE_DOUBLE, CHANCE_SINGLE
 from globece.models.trees import TreeEnsemble
@@ -45,7 +44,7 @@ def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -
 
             def work(first: int, last: int, scores=scores, target=target, found=found, rows=rows) -> None:  # type: ignore[no-untyped-def]
                 some = (Z[rows], at[rows], codes[rows])
-                _sweep(boxes, fares, scores, target, len(model.trees.roots), *some, l2, first, last, found)
+                sweep(boxes, fares, scores, target, len(model.trees.roots), *some, l2, first, last, found)
 
             over_rows(len(found), work, few=FEW)
             out[rows] = np.maximum(out[rows], found)
@@ -85,49 +84,3 @@ def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, fl
                 scores = sign * trees.outputs[rows, 0]
             start = verdict.start[verdict.place] - verdict.start[rival]
             yield scores, divisor * (ahead - slack) - start, np.inf if chance else divisor * (ahead + slack) - start
-
-
-@njit(cache=True, nogil=True)
-def _sweep(
-    boxes: Boxes,
-    fares: Fares,
-    scores: FloatArray,
-    target: float,
-    n_trees: int,
-    Z: FloatArray,
-    at: FloatArray,
-    codes: IntArray,
-    l2: bool,
-    first: int,
-    last: int,
-    out: FloatArray,
-) -> None:
-    n_leaves = len(scores)
-    price, best = np.empty(n_leaves), np.empty(n_trees)
-    which = np.empty(n_leaves, np.int64)
-    for row in range(first, last):
-        best[:] = -np.inf
-        for i in range(n_leaves):
-            price[i] = entry(boxes, fares, i, Z[row], at[row], codes[row], l2)
-            if price[i] == 0.0:
-                best[boxes.tree[i]] = max(best[boxes.tree[i]], scores[i])
-        total = best.sum()
-        out[row] = 0.0
-        if total >= target:
-            continue
-        n = 0  # leaves that would raise their tree
-        for i in range(n_leaves):
-            if price[i] < np.inf and scores[i] > best[boxes.tree[i]]:
-                which[n] = i
-                n += 1
-        order = np.argsort(price[which[:n]])
-        out[row] = np.inf
-        for q in order:
-            i = which[q]
-            gain = scores[i] - best[boxes.tree[i]]
-            if gain > 0.0:
-                best[boxes.tree[i]] = scores[i]
-                total += gain
-                if total >= target:
-                    out[row] = price[i]
-                    break
