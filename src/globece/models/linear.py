@@ -310,13 +310,13 @@ def _narrow(low: float, high: float, a: float, s: float, closed: bool) -> tuple[
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _one_by_one(  # type: ignore[no-untyped-def]
-    k, upto, c0, c1, moves, whole, step, weight, A, s, closed, B, t
+    k, upto, most, c0, c1, moves, whole, step, weight, A, s, closed, B, t
 ):
-    """First favourable k in (k, upto], from one whole step to the next; ``inf`` for none, NaN where they are many.
+    """First favourable k in (k, upto], from one whole step to the next, and how far it looked.
 
-    Between two whole steps the rest is a straight line.
+    Between two whole steps the rest is a straight line. The k is ``inf`` for none, and NaN where there are more steps.
     """
-    for _ in range(4 * FEW_STEPS):
+    for _ in range(most):
         after = upto
         for j in range(len(A)):
             B[j], t[j] = A[j], s[j]
@@ -332,11 +332,11 @@ def _one_by_one(  # type: ignore[no-untyped-def]
         for j in range(len(A)):
             from_, to = _narrow(from_, to, B[j], t[j], closed[j])
         if above(from_) < above(to):
-            return above(from_)
+            return above(from_), k
         if not after < upto:
-            return np.inf
+            return np.inf, k
         k = after if after > k else above(k)
-    return np.nan
+    return np.nan, k
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -369,7 +369,7 @@ def _over_steps(  # type: ignore[no-untyped-def]
             from_, to = _narrow(from_, to, B[j] + slack[j], t[j], closed[j])
         if above(from_) < above(to):
             if steps <= FEW_STEPS:
-                found = _one_by_one(low, high, c0, c1, moves, whole, step, weight, A, s, closed, B, t)
+                found, _ = _one_by_one(low, high, 4 * FEW_STEPS, c0, c1, moves, whole, step, weight, A, s, closed, B, t)
                 if found != np.inf:
                     return found
             else:
@@ -489,9 +489,14 @@ def _walk(  # type: ignore[no-untyped-def]
                         if stepping:
                             nearly = found * (1.0 - 1e-12)
                             near, far = nearly if k0 < nearly < found else k0, min(k1, to * (1.0 + 1e-12))
-                            found = _over_steps(
-                                near, far, c0, c1, moves, whole, step, weight, A, s, closed, B, t, part, later
+                            # most flip within a few steps of where they may
+                            found, near = _one_by_one(
+                                near, far, FEW_STEPS // 2, c0, c1, moves, whole, step, weight, A, s, closed, B, t
                             )
+                            if found != found:
+                                found = _over_steps(
+                                    near, far, c0, c1, moves, whole, step, weight, A, s, closed, B, t, part, later
+                                )
                             upto = np.inf
                             if found != found:
                                 out[d, i] = np.nan
