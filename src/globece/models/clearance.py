@@ -6,6 +6,7 @@ from globece.space import FeatureSpace
 
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24  # rounding units
 MADE_OF_SCORES = 4.0  # roundings between a score and the probability made of it
+MOST = 1e-3  # of log-odds: next to 0 and 1 probabilities hold too few digits to be clear of that
 
 
 def unit_of(space: FeatureSpace) -> float:
@@ -20,4 +21,4 @@ def rounding_of_chances(chance: float | None, unit: float) -> float:
     """What making a probability of a score and comparing it with this one may cost, in log-odds."""
     if chance is None or not 0.0 < chance < 1.0:
         return 0.0
-    return MADE_OF_SCORES * unit / (chance * (1.0 - chance))
+    return min(MADE_OF_SCORES * unit / (chance * (1.0 - chance)), MOST)

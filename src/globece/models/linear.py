@@ -76,6 +76,10 @@ class LinearModel:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.weights).all() and np.isfinite(self.intercepts).all()):
             raise ModelError(f"{self.name} has weights that are not finite")
+        if self.weights.shape[1] != self.space.width or (
+            self.centre is not None and self.centre.shape != (self.space.width,)
+        ):
+            raise ModelError(f"{self.name} was compiled for another space: {self.space.width} columns are expected")
 
     @classmethod
     def compose(
