@@ -41,7 +41,7 @@ M = rng.normal(size=(200, 6)) * [1, 1, 1, 9, 9, 9] + [0, 0, 0, 50, 50, 288]
 y = (((M - M.mean(0)) / M.std(0)).sum(1) > 0.5).astype(int)
 weights = torch.Generator().manual_seed(0)
 def module(bend):
-    layers = torch.nn.Sequential(torch.nn.Linear(6, 16), bend, torch.nn.Linear(16, 8), bend, torch.nn.Linear(8, 2))
+    layers = torch.nn.Sequential(torch.nn.Linear(6, 16), bend(), torch.nn.Linear(16, 8), bend(), torch.nn.Linear(8, 2))
     for p in layers.parameters():
         p.data = torch.randn(p.shape, generator=weights) * 0.4
     layers[0].weight.data /= torch.tensor(M.std(0), dtype=torch.float32)
@@ -55,7 +55,7 @@ linear.classes_, linear.n_features_in_ = np.array([0, 1]), 6
 linear.coef_ = (1.0 / M.std(0))[None].astype(np.float32)
 linear.intercept_ = np.array([-(M.mean(0) / M.std(0)).sum() - 0.5], dtype=np.float32)
 found = {}
-for name, model, rows in (("network", module(torch.nn.ReLU()), M), ("searched", module(torch.nn.Tanh()), M),
+for name, model, rows in (("network", module(torch.nn.ReLU), M), ("searched", module(torch.nn.Tanh), M),
                           ("single precision", linear, narrow)):
     ex = explain(model, rows, rng=0, settings=Settings(rays=1500), space=FeatureSpace.from_matrix(rows))
     delta = ex.space.check_directions(np.eye(6)[[0]] - 0.5 * np.eye(6)[[4]])

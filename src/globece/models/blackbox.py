@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from globece import rays
-from globece.errors import ModelError, check_count, check_numbers, wrong
+from globece.errors import InvalidDataError, ModelError, check_count, check_numbers, wrong
 from globece.models.clearance import DOUBLE, SINGLE, unit_of
 from globece.models.decision import Decision
 from globece.models.probes import drawn
@@ -29,7 +29,7 @@ from globece.progress import is_timed
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 ALONE = 16  # rows that a model is asked about one by one
-STEADY = 8.0  # times the largest difference seen between a row alone and among others
+STEADY = 8.0  # times the largest change seen
 PUSHES = 40  # each twice the one before
 SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
@@ -97,19 +97,28 @@ class BlackBox:
     def need(self) -> float | None:
         """How much a score must rise to be the same in every batch; ``None`` where there are no scores.
 
-        Learnt from rows that the space allows, so that it is the same whatever rows are explained.
+        By how much scores change when a row is asked about alone, and when all its numbers change in their last digit,
+        which stirs whatever is summed. Learnt from rows that the space allows, so that it is the same whatever rows
+        are explained.
         """
-        rows = drawn(self.space, 4 * ALONE, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        rows = drawn(self.space, 4 * ALONE, rng)
+        others = rows * (1.0 + 2.0 * self.unit * rng.choice([-1.0, 1.0], rows.shape))
+        for f in self.space.features:
+            if f.is_block or f.whole:
+                others[:, f.columns] = rows[:, f.columns]
         try:
             (together, *_) = self.decide.scores(self.space.decode(rows), len(rows)) or (None,)
             if together is None:
                 return None
+            stirred = self.decide.scores(self.space.decode(others), len(rows))[0]
             alone = [self.decide.scores(self.space.decode(row[None]), 1)[0][0] for row in rows[:ALONE]]
-        except ModelError:
+        except (ModelError, InvalidDataError):
             return None
-        if not np.isfinite(together).all():
+        if not (np.isfinite(together) & np.isfinite(stirred)).all():
             return None
-        return float(STEADY * (np.abs(together[:ALONE] - alone).max() + self.unit * np.abs(together).max()))
+        changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - stirred).max()]
+        return float(STEADY * max(*changes, self.unit * np.abs(together).max()))
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome, asked in batches; in short ones where there is a time limit."""
@@ -208,19 +217,22 @@ class BlackBox:
         step = 0.5 * self.precision * high
         if need is None:  # no scores to go by
             step = np.maximum(step, 32.0 * self.unit * np.maximum(high, 0.1 * limit))
-        floor = np.empty(0)
-        if need:
-            floor = self._scores_at(rays_, hit[glides], low[glides]) + need
-        for _ in range(PUSHES):
+        if not need:
             on = np.minimum(high[glides] + step[glides], limit[glides])
             stays = self._favourable_at(rays_, hit[glides], on)
-            glides, on = glides[stays], on[stays]
-            k[glides] = on
-            if not need or not glides.size:
+            k[glides[stays]] = on[stays]
+            return k
+        first = self._scores_at(rays_, hit[glides], low[glides])
+        for _ in range(PUSHES):
+            if not glides.size:
                 break
-            floor = floor[stays]
-            unclear = ~(self._scores_at(rays_, hit[glides], on) >= floor) & (on < limit[glides])
-            glides, floor = glides[unclear], floor[unclear]
+            on = np.minimum(high[glides] + step[glides], limit[glides])
+            stays = self._favourable_at(rays_, hit[glides], on)
+            rise = self._scores_at(rays_, hit[glides], on) - first
+            k[glides[stays]] = on[stays]
+            # until it is clear, or has clearly turned back
+            unclear = np.where(stays, rise < need, rise > -need) & (on < limit[glides])
+            glides, first = glides[unclear], first[unclear]
             step[glides] *= 2.0
         return k
 
