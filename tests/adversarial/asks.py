@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 import globece as gc
 from tests.adversarial.tables import Column, Table
 
+EXACT = 2.0**53  # beyond that doubles do not count every whole number
+
 
 @dataclass(frozen=True)
 class Price:
@@ -67,8 +69,9 @@ class Ask:
         """How far a number may move: as asked for, or as the data goes."""
         given = self.constraints["ranges"]
         given = given if isinstance(given, str) else given.get(column.name)
-        if given == "unbounded":
-            return -np.inf, np.inf
+        if given == "unbounded":  # as far as the column's type goes, where that is near enough to matter
+            low, high = column.limits
+            return (low if low > -EXACT else -np.inf), (high if high < EXACT else np.inf)
         low, high = given or (float(np.nanmin(column.values)), float(np.nanmax(column.values)))
         return (float(np.ceil(low)), float(np.floor(high))) if self.whole[column.name] else (low, high)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from globece.space import FeatureSpace
 from tests.adversarial.asks import Ask
-from tests.adversarial.tables import Column, Table
+from tests.adversarial.tables import FRACTIONS, Column, Table
 
 Rows = dict[str, NDArray[Any]]
 
@@ -191,11 +191,12 @@ class Walk:
         """How far a cost may be off because each column rounds its values to its own type."""
         total = np.zeros(len(next(iter(before.values()))))
         for c in self.table.columns:
-            if c.kind == "number" and np.ptp(c.values[~c.missing]) > 0:
+            narrow = c.type in FRACTIONS and self.space[c.name].can_move
+            if c.kind == "number" and narrow and np.ptp(c.values[~c.missing]) > 0:
                 a, b = (np.nan_to_num(v[c.name].astype(float)) for v in (before, after))
                 knots, levels = self._scale(c)
                 steep = float((np.diff(levels) / np.diff(knots)).max()) * self.weight(c.name)
-                total += np.where(a == b, 0.0, 2.0 * steep * np.maximum(c.ulp(a), c.ulp(b)))
+                total += 2.0 * steep * np.maximum(c.ulp(a), c.ulp(b))  # a small move may round to none
         return total
 
 
