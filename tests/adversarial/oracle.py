@@ -204,7 +204,7 @@ def _flips(case: Case, found: Any) -> Iterator[Failure]:
 
 def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, k: Any) -> Any:
     """How much earlier a flip may lie: the precision of the model, and of each column that moves, in terms of k."""
-    narrow = case.subject.single or any(c.type in FRACTIONS for c in walk.table.columns)
+    narrow = _is_narrow(case)
     out = np.abs(k) * (1e-5 if narrow else 1e-6) + (1e-6 if narrow else 1e-9)
     for c in walk.table.columns:
         f = walk.space[c.name]
@@ -214,6 +214,27 @@ def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, 
             ulp = np.spacing(reached.astype(np.float32)).astype(float) if case.subject.single else c.ulp(reached)
             out = out + 8.0 * ulp / step
     return out
+
+
+def _is_narrow(case: Case) -> bool:
+    """Whether the model computes, or a column is kept, in less than double precision."""
+    return case.subject.single or any(c.type in FRACTIONS for c in case.table.columns)
+
+
+def _stays(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: float) -> bool:
+    """Whether a flip is more than an accident of rounding.
+
+    Its neighbours are favourable as well, and so it is when each number is off by two steps of the type that it is kept
+    in, or that the model computes in: a clearance may ask for that much, and no more.
+    """
+    rng, n = case.rng(), 40
+    near = walk.at(direction, np.full(n, row), k * (1.0 + 1e-6 * rng.uniform(-8, 8, n)))
+    for c in case.table.columns:
+        if c.kind == "number" and (case.subject.single or c.type in FRACTIONS):
+            x = near[c.name]
+            ulp = np.spacing(np.abs(x).astype(np.float32)).astype(float) if c.type not in FRACTIONS else c.ulp(x)
+            near[c.name] = x + rng.integers(-2, 3, n) * ulp
+    return bool(case.outcomes(near).all())
 
 
 def nothing_earlier(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
@@ -252,6 +273,8 @@ def _favourable_before(
         native = case.table.rows({name: np.repeat(v, 2) for name, v in alone.items()})
         if not (case.subject.decide(native)[0] and case.subject.decide(rows.widened(native))[0]):
             continue  # right on the boundary, where the batch decides
+        if _is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
+            continue
         if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < 1e-6:
             continue
         what = "recourse missed" if np.isinf(k) else "flips earlier"

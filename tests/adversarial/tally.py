@@ -37,13 +37,13 @@ class Tally:
     def counted(self) -> dict[str, Any]:
         """Everything as plain data."""
         by_kind: dict[str, Counter[str]] = defaultdict(Counter)
-        refusals: Counter[str] = Counter()
+        refusals: dict[str, list[int]] = defaultdict(list)
         checks: Counter[str] = Counter()
         for r in self.posed:
             by_kind[r.kind][r.outcome] += 1
             checks.update(r.checks)
             if r.outcome == "refused" and not r.failures:
-                refusals[r.message[:90]] += 1
+                refusals[r.message[:70]].append(r.seed)
         totals = Counter(r.outcome for r in self.reports)
         failures = self.failures
         hangs = len(failures.get("hang", ())) + len(failures.get("the process died", ()))
@@ -56,7 +56,7 @@ class Tally:
             "obscure": obscure,
             "checks": dict(checks.most_common()),
             "by_kind": {k: dict(v) for k, v in sorted(by_kind.items())},
-            "refusals": dict(refusals.most_common()),
+            "refusals": dict(sorted(refusals.items(), key=lambda item: -len(item[1]))),
             "failures": {cause: found[:20] for cause, found in failures.items()},
             "seconds": sum(r.seconds for r in self.reports),
         }
@@ -69,7 +69,7 @@ class Tally:
         for kind, counts in found["by_kind"].items():
             lines.append(f"{kind:40}" + "".join(f"{counts.get(o, 0):10}" for o in OUTCOMES))
         lines += ["", "checks: " + ", ".join(f"{name} {n:,}" for name, n in found["checks"].items())]
-        lines += ["", "refused:", *(f"  {n:5} {why}" for why, n in list(found["refusals"].items())[:40])]
+        lines += ["", "refused:", *(f"  {len(n):5} {why} ({n[0]})" for why, n in list(found["refusals"].items())[:60])]
         for cause, cases in self.failures.items():
             lines += ["", f"FAILED {len(cases)} times: {cause}"]
             lines += [f"  {seed} ({kind}): {detail.strip()[-300:]}" for seed, kind, detail in cases[:6]]
