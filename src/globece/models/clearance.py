@@ -10,11 +10,12 @@ MOST = 1e-3  # of log-odds: next to 0 and 1 probabilities hold too few digits to
 
 
 def unit_of(space: FeatureSpace) -> float:
-    """Rounding unit of a model that computes in the widest type of its columns that is not wider than needed.
+    """Rounding unit of a model that sums up its columns in the widest type that they need.
 
-    Columns of single precision keep scikit-learn and NumPy in single precision.
+    Columns of single precision keep scikit-learn and NumPy in single precision. Nobody sums in half precision: such a
+    column meets weights of a wider type, and what its own type rounds is counted where it is read.
     """
-    return max(DOUBLE, float(space.rounding.max(initial=0.0)))
+    return min(SINGLE, max(DOUBLE, float(space.rounding.max(initial=0.0))))
 
 
 def rounding_of_chances(chance: float | None, unit: float) -> float:
