@@ -45,7 +45,7 @@ CALLED: Mapping[str, tuple[str, ...]] = {
     "by": ("immutable", "no feature can move"),
     "control": ("immutable", "no feature can move"),
     "timeout": ("gave no answer within",),
-    "method": ("on affected row", "FromLocal"),
+    "method": ("affected row", "FromLocal"),
     "scalars": ("costs",),
     "ordinal": ("category(ies)",),
 }
