@@ -26,7 +26,7 @@ from globece.errors import (
     describe,
 )
 from globece.explanation import Explanation, Provenance, build, unknown_note
-from globece.models.adapt import Compiled, as_model, robust_model
+from globece.models.adapt import Compiled, as_model, robust_model, rounding_of
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, searched_rays, tally
 from globece.parallel import compile_timer
@@ -347,6 +347,7 @@ def _provenance(problem: Problem, generator: DirectionGenerator | None, notes: t
         model_calls=0,
         model_rows=0,
         notes=notes,
+        clearance=rounding_of(box),
     )
 
 

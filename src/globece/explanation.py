@@ -28,6 +28,7 @@ from globece.errors import (
 )
 from globece.models.base import Model, check_model
 from globece.models.blackbox import MOST_POINTS
+from globece.models.clearance import DOUBLE
 from globece.models.robust import own
 from globece.progress import Monitor
 from globece.recourse import Recourse
@@ -66,6 +67,9 @@ class Provenance:
         ``False`` if the search was stopped before its end.
     notes
         What the reader should know.
+    clearance
+        Relative rounding error, of the model's arithmetic and of its columns' types, that every counterfactual is kept
+        clear of: it flips in whatever order sums are rounded. A scalar is later than the very first flip by as much.
     """
 
     version: str
@@ -78,6 +82,7 @@ class Provenance:
     model_rows: int
     complete: bool = True
     notes: tuple[str, ...] = ()
+    clearance: float = DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +465,8 @@ class Explanation(Recourse):
             f"(score {self.score:.3f}).",
             f"{self.n_without_recourse:,} have no recourse within the budget.",
         ]
+        if p.clearance > DOUBLE:
+            lines.append(f"Counterfactuals keep clear of relative rounding errors of {p.clearance:.1g}.")
         lines += [f"Note: {note}." for note in p.notes]
         return "\n".join(lines)
 

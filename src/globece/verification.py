@@ -21,7 +21,6 @@ from globece.directions.scaling import Scaled, limits
 from globece.errors import GlobeCEWarning, VerificationError
 from globece.models.adapt import Compiled, uncompiled
 from globece.models.checking import spot_check
-from globece.models.clearance import unit_of
 from globece.space import BoolArray, FloatArray, IntArray
 
 T = TypeVar("T")
@@ -87,7 +86,7 @@ def nudge_past_rounding(
     if not failed.any():
         return scaled, failed
     scalar, paid, failed = scaled.scalar.copy(), scaled.cost.copy(), failed.copy()
-    furthest = max(FURTHEST, ROUNDINGS * unit_of(problem.space))
+    furthest = max(FURTHEST, ROUNDINGS * float(problem.space.rounding.max(initial=0.0)))
     for i in np.flatnonzero(failed.any(axis=1)):
         rows = np.flatnonzero(failed[i])
         first = scalar[i, rows]

@@ -223,7 +223,7 @@ def test_file_holds_the_text(ex: Explanation, tmp_path: Path) -> None:
     ("kind", "written", "apart"),
     [
         (Explanation, lambda d: {**d, "encoded": d["inputs"]}, {"model", "n_unknown"}),  # written unless it is 0
-        (Provenance, lambda d: d["provenance"], set()),
+        (Provenance, lambda d: d["provenance"], {"clearance"}),  # written unless it is that of doubles
         (Feature, lambda d: d["space"]["features"][0], set()),
         (CostModel, lambda d: d["cost"], {"space"}),
         (Scale, lambda d: d["cost"]["scales"][0], set()),

@@ -13,6 +13,7 @@ from globece.explanation import Provenance
 from globece.io import files, plain
 from globece.io.plain import Node
 from globece.io.spaces import numbers
+from globece.models.clearance import DOUBLE
 from globece.space import FeatureSpace, FloatArray
 from globece.version import __version__
 
@@ -109,6 +110,7 @@ def provenance_data(p: Provenance) -> dict[str, Any]:
         "model_calls": int(p.model_calls),
         "model_rows": int(p.model_rows),
         "complete": bool(p.complete),
+        **({"clearance": float(p.clearance)} if p.clearance != DOUBLE else {}),
         "notes": list(p.notes),
     }
 
@@ -126,6 +128,7 @@ def provenance_from(node: Node) -> Provenance:
         "model_rows",
         "complete",
         "notes",
+        optional=("clearance",),
     )
     return Provenance(
         version=given["version"].text(),
@@ -137,5 +140,6 @@ def provenance_from(node: Node) -> Provenance:
         model_calls=given["model_calls"].whole(),
         model_rows=given["model_rows"].whole(),
         complete=given["complete"].flag(),
+        clearance=given["clearance"].number() if "clearance" in given else DOUBLE,
         notes=tuple(note.text() for note in given["notes"].items()),
     )

@@ -25,6 +25,7 @@ from globece.errors import (
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
 from globece.models.checking import check
+from globece.models.clearance import DOUBLE
 from globece.models.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
 from globece.models.decision import Decision, decision
 from globece.models.final import KERNELS, LinearRule, half_spaces, is_linear, unwrap
@@ -178,6 +179,15 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
         return box
     return Compiled(box, core)
+
+
+def rounding_of(model: BlackBox | Compiled | RobustModel) -> float:
+    """Relative rounding error that the counterfactuals of a model are kept clear of."""
+    if isinstance(model, RobustModel):
+        return max(rounding_of(part) for part in model.parts)
+    core = model.core if isinstance(model, Compiled) else model
+    stored = float(core.space.rounding.max(initial=0.0))
+    return max(DOUBLE, stored, float(getattr(core, "unit", DOUBLE)))
 
 
 def uncompiled(model: Any) -> Any:

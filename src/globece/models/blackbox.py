@@ -21,7 +21,7 @@ import numpy as np
 
 from globece import rays
 from globece.errors import InvalidDataError, ModelError, check_count, check_numbers, wrong
-from globece.models.clearance import DOUBLE, SINGLE, unit_of
+from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.decision import Decision
 from globece.models.probes import drawn
 from globece.models.torch_modules import is_double, is_module
@@ -87,11 +87,16 @@ class BlackBox:
         """The model's name."""
         return self.decide.name
 
+    @cached_property
+    def units(self) -> FloatArray:
+        """Rounding unit of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
+        single = is_module(self.decide.model) and not is_double(self.decide.model)
+        return np.maximum(self.space.rounding, SINGLE if single else 0.0)
+
     @property
     def unit(self) -> float:
-        """Rounding unit of the model's arithmetic, as far as its columns and its kind tell."""
-        single = is_module(self.decide.model) and not is_double(self.decide.model)
-        return max(SINGLE if single else DOUBLE, unit_of(self.space))
+        """The largest of these."""
+        return max(DOUBLE, float(self.units.max(initial=0.0)))
 
     @cached_property
     def need(self) -> float | None:
@@ -103,7 +108,7 @@ class BlackBox:
         """
         rng = np.random.default_rng(0)
         rows = drawn(self.space, 4 * ALONE, rng)
-        others = rows * (1.0 + 2.0 * self.unit * rng.choice([-1.0, 1.0], rows.shape))
+        others = rows * (1.0 + 2.0 * self.units * rng.choice([-1.0, 1.0], rows.shape))
         for f in self.space.features:
             if f.is_block or f.whole:
                 others[:, f.columns] = rows[:, f.columns]
@@ -118,7 +123,7 @@ class BlackBox:
         if not (np.isfinite(together) & np.isfinite(stirred)).all():
             return None
         changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - stirred).max()]
-        return float(STEADY * max(*changes, self.unit * np.abs(together).max()))
+        return float(STEADY * max(*changes, min(self.unit, SINGLE) * np.abs(together).max()))
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome, asked in batches; in short ones where there is a time limit."""

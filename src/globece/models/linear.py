@@ -169,12 +169,35 @@ class LinearModel:
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         margins, rounding = self._sums(Z)
-        base = margins - rounding  # what is reported must hold in whatever order it is summed
+        # what is reported must hold in whatever order it is summed
+        out = self._follow(Z, margins - rounding, directions, limit, start, self._shares)
+        if self.space.rounding.any() and np.isinf(out).any():
+            # what flips, but nowhere clearly, is not "no recourse": it is left open
+            i, j = np.flatnonzero(np.isinf(out).any(axis=1)), np.flatnonzero(np.isinf(out).any(axis=0))
+            some = np.ix_(i, j)
+            begin = None if start is None else start[some]
+            nearly = self._follow(
+                Z[j], margins[j], directions[i], limit[some], begin, (0.0, np.zeros(self.space.width))
+            )
+            out[some] = np.where(np.isinf(out[some]) & np.isfinite(nearly), np.nan, out[some])
+        return out
+
+    def _follow(
+        self,
+        Z: FloatArray,
+        base: FloatArray,
+        directions: FloatArray,
+        limit: FloatArray,
+        start: FloatArray | None,
+        shares: tuple[float, FloatArray],
+    ) -> FloatArray:
+        """First scalars at which margins that start from ``base`` are positive, less what rounds on the way."""
         routes = bundle(self.space, directions)
-        weights = _Weights.of(self, routes)
+        weights = _Weights.of(self, routes, shares)
         out = np.empty((len(directions), len(Z)))
         begin = np.zeros((1, 1)) if start is None else np.asarray(start)
         walk: Any = _walk
+        Z, limit = np.ascontiguousarray(Z), np.ascontiguousarray(limit)
 
         def work(first: int, last: int) -> None:
             walk(first, last, Z, base, self.closed, limit, begin, *routes, *weights, out)
@@ -217,7 +240,7 @@ class LinearModel:
     @property
     def _shares(self) -> tuple[float, FloatArray]:
         """What rounds: a share of what is summed, and of each column's value as it is stored."""
-        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * self.space.rounding
+        return self._times * self.unit, 4.0 * DOUBLE + 3.0 * self.space.rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +269,9 @@ class _Weights(NamedTuple):
     gain: FloatArray  # (switches, most categories, m) what leaving a category for the target adds
 
     @classmethod
-    def of(cls, model: LinearModel, routes: Bundle) -> _Weights:
+    def of(cls, model: LinearModel, routes: Bundle, shares: tuple[float, FloatArray]) -> _Weights:
         W, m, column = model.weights, len(model.weights), routes.column
-        summed, stored = model._shares
+        summed, stored = shares
         size = np.abs(W.T)
         # what rounds grows along the way, and counts against each move
         moving = W.T[column] - np.sign(routes.step)[:, None] * (summed + stored[column])[:, None] * size[column]

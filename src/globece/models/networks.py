@@ -159,6 +159,11 @@ class ReLUNetwork:
         """The network's name."""
         return self.own.name
 
+    @property
+    def unit(self) -> float:
+        """Rounding unit of its arithmetic."""
+        return self.clearance.unit
+
     def favourable(self, Z: FloatArray) -> BoolArray:
         """What the network itself says about each row."""
         out = np.empty(len(Z), dtype=bool)
@@ -211,6 +216,7 @@ class ReLUNetwork:
             # the positions themselves are rounded, too, and lie off the kernel's ray by what is missing
             k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], needed * (error + np.maximum(-lead, 0.0)))
             left = np.isfinite(k[i, j])
+            k[i[~left], j[~left]] = np.nan  # it flips, but nowhere clearly: that is not "no recourse"
             i, j = i[left], j[left]
         k[i, j] = np.nan
         return k
