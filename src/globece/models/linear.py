@@ -240,7 +240,7 @@ class LinearModel:
     @property
     def _shares(self) -> tuple[float, FloatArray]:
         """What rounds: a share of what is summed, and of each column's value as it is stored."""
-        return self._times * self.unit, 4.0 * DOUBLE + 3.0 * self.space.rounding
+        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * self.space.rounding
 
 
 @dataclass(frozen=True, slots=True)
