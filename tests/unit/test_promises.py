@@ -11,7 +11,7 @@ PAGE = TESTS.parent / "docs" / "promises.md"
 
 def test_every_test_that_a_promise_names_exists() -> None:
     named = re.findall(
-        r"`((?:unit|property|golden|install|security|contract|e2e)/\w+\.py)(?:::(\w+))?`", PAGE.read_text()
+        r"`((?:unit|property|golden|install|security|contract|e2e|adversarial)/\w+\.py)(?:::(\w+))?`", PAGE.read_text()
     )
     assert len(named) > 20
     for path, name in named:
