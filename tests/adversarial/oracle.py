@@ -153,7 +153,11 @@ def _positions(walk: Walk, ex: gc.Explanation, found: Any, after: Rows) -> Itera
             a, b = there[c.name], after[c.name][mine]
             if c.is_number:
                 both = np.nan_to_num(c.narrow(a)), np.nan_to_num(b)
-                off = np.abs(both[0] - both[1]) > 4 * c.ulp(both[1]) + 1e-12 * np.abs(both[1])
+                ends = max(
+                    abs(end) for end in (*walk.bounds(c), 0.0) if np.isfinite(end)
+                )  # a range's end is rounded too
+                largest = np.maximum(np.abs(both[1]), max(ends, float(np.nanmax(np.abs(c.values)))))
+                off = np.abs(both[0] - both[1]) > 4 * c.ulp(largest) + 1e-12 * np.abs(both[1])
             else:
                 off = np.array([not (p is None and q is None) and p != q for p, q in zip(a, b, strict=True)])
             if off.any():

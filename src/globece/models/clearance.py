@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from globece.models.inputs import Input, Number
 from globece.space import FeatureSpace
 
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24  # rounding units
@@ -10,12 +13,27 @@ MOST = 1e-3  # of log-odds: next to 0 and 1 probabilities hold too few digits to
 
 
 def unit_of(space: FeatureSpace) -> float:
-    """Rounding unit of a model that sums up its columns in the widest type that they need.
+    """Rounding unit of a model whose columns are single or double precision, when it sums them up.
 
     Columns of single precision keep scikit-learn and NumPy in single precision. Nobody sums in half precision: such a
     column meets weights of a wider type, and what its own type rounds is counted where it is read.
     """
     return min(SINGLE, max(DOUBLE, float(space.rounding.max(initial=0.0))))
+
+
+def unit_of_sum(space: FeatureSpace, inputs: Sequence[Input]) -> float:
+    """Rounding unit of a sum over these inputs: one column of double precision makes it one of doubles."""
+    wide = (_is_wide(space, source.column) for source in inputs if isinstance(source, Number))
+    return DOUBLE if any(wide) else unit_of(space)
+
+
+def _is_wide(space: FeatureSpace, column: int) -> bool:
+    """Whether numbers of this column's type and others make doubles: those of float64, and of integers of 32 bits."""
+    feature = next(f for f in space.features if f.start <= column < f.stop)
+    if feature.kind != "continuous":
+        return False
+    held = space.table.number_type(feature.sources[0])
+    return held.unit == 0.0 and held.high >= 2.0**31 - 1.0
 
 
 def rounding_of_chances(chance: float | None, unit: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
-from globece.models.clearance import DOUBLE, rounding_of_chances, unit_of
+from globece.models.clearance import DOUBLE, rounding_of_chances, unit_of_sum
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
 from globece.models.passing import LARGEST, above, after_steps, pass_edge
 from globece.parallel import over_rows
@@ -132,7 +132,7 @@ class LinearModel:
             raise ValueError("one column is filled in two ways")
         fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing: nothing times NaN would be NaN
         shut = np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool)
-        unit, centre = unit_of(space), centre_of(space, inputs)
+        unit, centre = unit_of_sum(space, inputs), centre_of(space, inputs)
         offsets = np.array(intercept, dtype=np.float64)
         for source, c in zip(inputs, coef.T, strict=True):
             if isinstance(source, Number):

@@ -52,3 +52,23 @@ def test_an_idle_column_of_half_precision_delays_nobody(kind: str) -> None:
 def _explained(model: Any, X: pd.DataFrame, asked: dict[str, Any]) -> gc.Explanation:
     space = gc.FeatureSpace.from_frame(X, immutable=["b", "idle"], ranges={"a": (-9.0, 9.0)})
     return gc.explain(model, X, space=space, budget=100.0, rng=0, settings=gc.Settings(rays=50), **asked)
+
+
+def test_an_idle_column_of_single_precision_delays_nobody() -> None:
+    """Seed 3190 of the adversary: with a column of doubles sums are sums of doubles, however large their parts are."""
+    rng = np.random.default_rng(0)
+    n = 200
+    b = rng.normal(size=n)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": b, "c": b + 1e-5 * rng.normal(size=n)})
+    X["idle"] = rng.normal(size=n).astype("float32")
+    model = LogisticRegression().fit(X, np.arange(n) % 2)  # weights by hand: large ones that cancel
+    model.coef_, model.intercept_ = np.array([[1.0, 1e5, -1e5, 1.0]]), np.array([0.0])
+    explained = []
+    for rows in (X, X.astype("float64")):
+        space = gc.FeatureSpace.from_frame(rows, immutable=["b", "c", "idle"], ranges={"a": (-20.0, 20.0)})
+        explained.append(gc.explain(model, rows, space=space, budget=100.0, rng=0))
+    narrow, wide = explained
+    assert narrow.provenance.method == wide.provenance.method == "exact"
+    assert (narrow.directions == wide.directions).all()
+    assert np.allclose(narrow.scalars, wide.scalars, rtol=0.0, atol=1e-5)
+    assert (model.predict(narrow.counterfactuals().after) == 1).all()
