@@ -331,14 +331,14 @@ class Explanation(Recourse):
         """
         allowed = f"a list of finite numbers >= 0, at most {MOST_POINTS:,} of them"
         k = check_numbers("scalars", scalars, allowed, low=0.0)
-        if len(k) > MOST_POINTS:
-            raise wrong("scalars", allowed, scalars)
         shape = (self.n_directions, len(k), self.n_affected)
         if np.prod([*shape, self.space.width], dtype=float) > ARRAYS_LIMIT:
             raise InvalidParameterError(
                 f"X' would hold {shape[0]} x {shape[1]} x {shape[2]:,} x {self.space.width} numbers; "
                 f"at most {ARRAYS_LIMIT:,} are made: take fewer scalars, or explain fewer rows"
             )
+        if len(k) > MOST_POINTS:
+            raise wrong("scalars", allowed, scalars)
         model = self._model(None)
         X = np.empty((*shape, self.space.width))
         Y, C = np.empty(shape, dtype=bool), np.empty(shape)

@@ -288,11 +288,9 @@ def test_rows_that_cannot_be_read_say_why(X: Any, message: str) -> None:
 
 def test_names_of_a_matrix_are_checked() -> None:
     M = np.arange(6.0).reshape(2, 3)
-    for columns in (5, "abc"):
-        with pytest.raises(InvalidParameterError, match="columns must be a list of names"):
+    for columns in (5, "abc", [1, 2, 3]):
+        with pytest.raises(InvalidParameterError, match="columns must be a list of column names"):
             FeatureSpace.from_matrix(M, columns=columns)  # type: ignore[arg-type]
-    with pytest.raises(InvalidDataError, match="must be strings"):
-        FeatureSpace.from_matrix(M, columns=[1, 2, 3])  # type: ignore[list-item]
 
 
 def test_no_rows_and_one_row_with_a_space() -> None:

@@ -141,7 +141,11 @@ class Decision:
             return (self._numbers(found) * (-1.0 if self.favourable in (0, "below") else 1.0),)
         if self.favourable not in range(found.shape[1]):
             return ()
-        return (_lead(self._numbers(found), int(self.favourable)),)
+        scores = self._numbers(found)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_logarithm = () if found.shape[1] == 2 else (_lead(np.log(scores), int(self.favourable)),)
+        by_itself = () if self.threshold is None else (scores[:, int(self.favourable)],)
+        return (*by_itself, _lead(scores, int(self.favourable)), *by_logarithm)
 
     def _check_labels(self, labels: list[Any]) -> None:
         """Check that outcomes are such that one of them can be the favourable one."""

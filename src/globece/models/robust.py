@@ -10,7 +10,7 @@ each is asked again until none has to go further.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -243,7 +243,7 @@ class RobustModel:
         )
 
     def _searched(self, box: BlackBox) -> _Searched:
-        return _Searched(**{**vars(box), "all_of": self})
+        return _Searched(**{f.name: getattr(box, f.name) for f in fields(box)}, all_of=self)
 
     def _followed(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None
