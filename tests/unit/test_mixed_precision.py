@@ -72,3 +72,27 @@ def test_an_idle_column_of_single_precision_delays_nobody() -> None:
     assert (narrow.directions == wide.directions).all()
     assert np.allclose(narrow.scalars, wide.scalars, rtol=0.0, atol=1e-5)
     assert (model.predict(narrow.counterfactuals().after) == 1).all()
+
+
+def test_a_module_of_doubles_is_as_precise_over_columns_of_single_precision() -> None:
+    """Seed 10414 of the adversary: scalars came almost 1 % too late, though the module computes in doubles."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=100), 660.0 + rng.normal(size=100)]).astype("float32")
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double()
+    with torch.no_grad():
+        for own, value in zip(
+            module.parameters(),
+            ([[1e-3, 1.0], [0.0, 1.0]], [-655.0, -655.0], [[1.0, -1.0]], [-1e-3]),
+            strict=True,
+        ):
+            own.copy_(torch.tensor(value, dtype=torch.float64))
+    explained = []
+    for rows in (X, X.astype("float64")):
+        space = gc.FeatureSpace.from_matrix(rows, immutable=["x1"], ranges={"x0": (-9.0, 9.0)})
+        explained.append(gc.explain(module, rows, space=space, budget=100.0, rng=0))
+    narrow, wide = explained
+    assert narrow.provenance.method == wide.provenance.method == "exact"
+    assert (narrow.directions == wide.directions).all()
+    assert np.isfinite(wide.scalars).all()
+    assert np.allclose(narrow.scalars, wide.scalars, rtol=1e-6, atol=1e-6)

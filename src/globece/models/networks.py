@@ -16,7 +16,7 @@ import numpy as np
 
 from globece import rays
 from globece.errors import ModelError
-from globece.models.clearance import unit_of
+from globece.models.clearance import unit_of_sum
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evaluate
 from globece.models.network_clearance import Clearance
@@ -24,6 +24,7 @@ from globece.models.network_glance import glance
 from globece.models.network_layers import Layers, Net, compile_net
 from globece.models.network_rays import Search, first_flips
 from globece.models.network_reading import Conditions, Reading, conditions, read, supports
+from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
@@ -146,7 +147,8 @@ class ReLUNetwork:
         there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
         centred = scores.before(matrix, np.array(there))
         chance = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
-        unit = max(0.5 * reading.precision, unit_of(space))
+        # a module takes its inputs in its own precision; others compute in that of their columns
+        unit = max(0.5 * reading.precision, 0.0 if is_module(estimator) else unit_of_sum(space, inputs))
         clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, chance)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
         wanted = "value" if classes is None else "class" if threshold is None else "chance"
