@@ -28,7 +28,7 @@ PAIR_ROWS = 160  # and for pairs of categories that these leave out
 RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 24, 6, 3.0
 BESIDE = 1e-4  # share of the way by which a point lies beside the boundary
 SCORED = 320  # rows whose scores are compared
-SPOT_RAYS = 192  # rays of a result that the original is asked about
+SPOT_RAYS = 96  # rays of a result that the original is asked about
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
 
 

@@ -101,7 +101,10 @@ class Decision:
                 f"{self.name} returned numbers such as {answer[~np.isin(answer, (0.0, 1.0))][0]!r}, not outcomes; "
                 "say which are favourable with threshold= (and favourable='above' or 'below')"
             )
-        self._check_labels(answer[:LOOKED_AT].tolist())
+        some = answer[:LOOKED_AT]
+        if some.dtype.kind != "O":  # each kind once
+            some = np.concatenate([some[:1], np.unique(some)])
+        self._check_labels(some.tolist())
         return np.asarray(answer == self.favourable, dtype=bool)
 
     def scores(self, rows: Any, n: int) -> tuple[FloatArray, ...]:
