@@ -102,6 +102,7 @@ def explained(case: Case, X: Any, **more: Any) -> gc.Explanation:
         n_directions=ask.n_directions,
         settings=gc.Settings(**ask.settings, **more),
         robust=robust,
+        generator=gc.UniformSampling() if ask.sampled else None,
         rng=case.seed,
         **case.subject.asked,
     )
@@ -239,7 +240,8 @@ def _audit(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
         cost=ex.cost,
         budget=ex.budget,
         n_directions=2,
-        settings=gc.Settings(**case.ask.settings),
+        generator=gc.UniformSampling(),  # an audit searches several times
+        settings=gc.Settings(**{**case.ask.settings, "samples": 6}),
         judging=gc.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
         rng=case.seed,
         **case.subject.asked,
