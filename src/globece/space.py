@@ -297,6 +297,11 @@ class FeatureSpace:
         return frozenset(f.sources[0] for f in numeric if not self.table.number_type(f.sources[0]).is_float)
 
     @cached_property
+    def _narrow(self) -> frozenset[str]:
+        """Columns of floats in less than double precision."""
+        return frozenset(f.sources[0] for f in self.features if self.rounding[f.start])
+
+    @cached_property
     def rounding(self) -> FloatArray:
         """Largest relative error of each encoded column when it comes back to the user's own column type.
 
@@ -371,9 +376,14 @@ class FeatureSpace:
         """A feature's column, or the codes of its categories."""
         return self.codes(Z, feature).astype(np.float64) if feature.is_block else np.asarray(Z[:, feature.start])
 
-    def decode(self, Z: FloatArray) -> Any:
-        """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept."""
+    def decode(self, Z: FloatArray, *, wide: bool = False) -> Any:
+        """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept.
+
+        With ``wide`` the same numbers come in double precision, whatever narrow floats they are kept in.
+        """
         Z = self._check_width(Z)
+        if wide:
+            Z = self.settle(Z)
         if self._as_they_are is not None:
             in_order = (self._as_they_are == np.arange(self.width)).all()
             return Z.copy() if in_order else np.ascontiguousarray(Z[:, self._as_they_are])
@@ -385,7 +395,7 @@ class FeatureSpace:
                 columns.update(zip(f.sources, Z[:, f.columns].T, strict=True))
             else:
                 columns[f.sources[0]] = (f.categories, self.codes(Z, f))
-        return self.table.build(columns, len(Z), self._fractional)
+        return self.table.build(columns, len(Z), self._fractional | (self._narrow if wide else frozenset()))
 
     def decode_compact(self, compact: FloatArray) -> Any:
         """Turn what :meth:`compact` gives back into the user's rows."""

@@ -187,7 +187,7 @@ class MatrixTable:
         return MatrixTable(self.matrix[:0], self.names)
 
     def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> NDArray[Any]:
-        dtype = np.dtype(np.float64) if fractional and self.matrix.dtype.kind != "f" else self.matrix.dtype
+        dtype = np.dtype(np.float64) if fractional else self.matrix.dtype
         out = np.empty((n_rows, len(self.names)), dtype=dtype)
         holds = NumberType.of(dtype.name, nullable=False)
         for i, name in enumerate(self.names):

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 VERIFY_ROWS = 65_536
 FURTHEST = 1e-6  # share of the way that a counterfactual is moved on, past rounding
-ROUNDINGS = 64.0  # or this many roundings of the narrowest column
+ROUNDINGS = 7  # or by 1, 2, 4, ... 64 roundings of a narrow column
 
 
 class Disagreement(VerificationError):
@@ -86,21 +86,31 @@ def nudge_past_rounding(
     if not failed.any():
         return scaled, failed
     scalar, paid, failed = scaled.scalar.copy(), scaled.cost.copy(), failed.copy()
-    furthest = max(FURTHEST, ROUNDINGS * float(problem.space.rounding.max(initial=0.0)))
     for i in np.flatnonzero(failed.any(axis=1)):
         rows = np.flatnonzero(failed[i])
-        first = scalar[i, rows]
-        for hair in np.geomspace(1e-12, furthest, 8):
-            k = first + hair * np.maximum(first, 1.0)
-            flips = _favourable_at(problem, directions[i], rows, k)
-            scalar[i, rows[flips]], failed[i, rows[flips]] = k[flips], False
-            rows, first = rows[~flips], first[~flips]
+        first, hairs = scalar[i, rows], _hairs(problem, directions[i], rows, scalar[i, rows])
+        for j in range(hairs.shape[1]):
             if not rows.size:
                 break
+            k = first + hairs[:, j]
+            flips = _favourable_at(problem, directions[i], rows, k)
+            scalar[i, rows[flips]], failed[i, rows[flips]] = k[flips], False
+            rows, first, hairs = rows[~flips], first[~flips], hairs[~flips]
         paid[i] = rays.cost_at(problem.cost, problem.inputs, directions[i], scalar[i])
     beyond = paid > problem.budget * (1.0 + rays.BUDGET_SLACK)
     failed &= ~beyond
     return replace(scaled, scalar=np.where(beyond, np.inf, scalar), cost=np.where(beyond, np.inf, paid)), failed
+
+
+def _hairs(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> FloatArray:
+    """What to add to each k, less first: some roundings of the narrow columns that move, and shares of k itself."""
+    shares = np.maximum(k, 1.0)[:, None] * np.geomspace(1e-12, FURTHEST, 8)
+    after = rays.positions(problem.space, problem.inputs[rows], delta, k)
+    moving = np.array([f.start for f, _ in rays.movers(problem.space, delta)], dtype=np.int64)
+    moving = moving[problem.space.rounding[moving] > 0.0]
+    one = np.abs(after[:, moving]) * problem.space.rounding[moving] / np.abs(delta[moving])
+    roundings = np.nan_to_num(one).max(axis=1, initial=0.0)[:, None] * 2.0 ** np.arange(ROUNDINGS)
+    return np.sort(np.hstack([shares, roundings]), axis=1)
 
 
 def trusting(problem: Problem, work: Callable[[Problem], T]) -> T:
@@ -114,9 +124,10 @@ def trusting(problem: Problem, work: Callable[[Problem], T]) -> T:
 
 
 def _favourable_at(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
+    ask = getattr(problem.model, "confirms", problem.model.favourable)
     out = np.empty(len(rows), dtype=bool)
     for start in range(0, len(rows), VERIFY_ROWS):
         part = slice(start, start + VERIFY_ROWS)
         after = rays.positions(problem.space, problem.inputs[rows[part]], delta, k[part])
-        out[part] = problem.model.favourable(after)
+        out[part] = ask(after)
     return out

@@ -73,6 +73,10 @@ class Compiled:
         """What the user's own model says."""
         return self.original.favourable(Z)
 
+    def confirms(self, Z: FloatArray) -> BoolArray:
+        """What the user's own model says of rows as they are, and in double precision."""
+        return self.original.confirms(Z)
+
     def margin(self, Z: FloatArray) -> FloatArray:
         """How far each row is on the favourable side."""
         return self.core.margin(Z)

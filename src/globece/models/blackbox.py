@@ -30,6 +30,7 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 ALONE = 16  # rows that a model is asked about one by one
 STEADY = 8.0  # times the largest change seen
+STIRRED = 24  # times that a row at the end of its way is asked about again
 PUSHES = 40  # each twice the one before
 SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
@@ -108,10 +109,7 @@ class BlackBox:
         """
         rng = np.random.default_rng(0)
         rows = drawn(self.space, 4 * ALONE, rng)
-        others = rows * (1.0 + 2.0 * self.units * rng.choice([-1.0, 1.0], rows.shape))
-        for f in self.space.features:
-            if f.is_block or f.whole:
-                others[:, f.columns] = rows[:, f.columns]
+        others = self._stirred(rows, 2.0 * rng.choice([-1.0, 1.0], rows.shape))
         try:
             (together, *_) = self.decide.scores(self.space.decode(rows), len(rows)) or (None,)
             if together is None:
@@ -125,11 +123,41 @@ class BlackBox:
         changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - stirred).max()]
         return float(STEADY * max(*changes, min(self.unit, SINGLE) * np.abs(together).max()))
 
-    def favourable(self, Z: FloatArray) -> BoolArray:
+    def _stirred(self, Z: FloatArray, roundings: FloatArray) -> FloatArray:
+        """The same rows with every number that is not whole changed in its last digit, by some rounding units."""
+        out = Z * (1.0 + self.units * roundings)
+        for f in self.space.features:
+            if f.is_block or f.whole:
+                out[:, f.columns] = Z[:, f.columns]
+        return np.asarray(out)
+
+    @cached_property
+    def widens(self) -> bool:
+        """Whether the same numbers can be asked about in double precision as well as in their columns' narrow type.
+
+        A step before the model computes in the type that it is given, and a tree tells apart what that rounds.
+        """
+        if not self.space.rounding.any():
+            return False
+        row = drawn(self.space, 1, np.random.default_rng(0))
+        try:
+            self.decide(self.space.decode(row, wide=True), 1)
+        except (ModelError, InvalidDataError):
+            return False
+        return True
+
+    def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
         """Whether each row gets the favourable outcome, asked in batches; in short ones where there is a time limit."""
         out = np.empty(len(Z), dtype=bool)
         for part in self._batches(len(Z)):
-            out[part] = self.decide(self.space.decode(Z[part]), part.stop - part.start)
+            out[part] = self.decide(self.space.decode(Z[part], wide=wide), part.stop - part.start)
+        return out
+
+    def confirms(self, Z: FloatArray) -> BoolArray:
+        """Whether each row is favourable as the user's columns hold it, and its numbers in double precision too."""
+        out = self.favourable(Z)
+        if out.any() and self.widens:
+            out[out] = self.favourable(Z[out], wide=True)
         return out
 
     def _batches(self, n: int) -> Iterator[slice]:
@@ -197,11 +225,12 @@ class BlackBox:
         return k.reshape(limit.shape)
 
     def _favourable_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> BoolArray:
-        """Whether each of these rays is favourable at its k."""
+        """Whether each of these rays is favourable at its k; for a steady answer also in double precision."""
         out = np.empty(len(which), dtype=bool)
         for start in range(0, len(which), self.batch_rows):
             part = slice(start, start + self.batch_rows)
-            out[part] = self.favourable(rays_.positions(which[part], k[part]))
+            rows = rays_.positions(which[part], k[part])
+            out[part] = self.confirms(rows) if self.steady else self.favourable(rows)
         return out
 
     def _scores_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> FloatArray:
@@ -218,7 +247,7 @@ class BlackBox:
         k = high.copy()
         glides = np.flatnonzero(rays_.glides[hit] & (high < limit) & (high > SMALLEST))
         single = self.unit > DOUBLE
-        need = self.need if single and glides.size else 0.0
+        need = self.need if single and rays_.glides[hit].any() else 0.0
         step = 0.5 * self.precision * high
         if need is None:  # no scores to go by
             step = np.maximum(step, 32.0 * self.unit * np.maximum(high, 0.1 * limit))
@@ -226,7 +255,7 @@ class BlackBox:
             on = np.minimum(high[glides] + step[glides], limit[glides])
             stays = self._favourable_at(rays_, hit[glides], on)
             k[glides[stays]] = on[stays]
-            return k
+            return self._held(rays_, hit, k, limit) if single else k
         first = self._scores_at(rays_, hit[glides], low[glides])
         for _ in range(PUSHES):
             if not glides.size:
@@ -239,6 +268,17 @@ class BlackBox:
             unclear = np.where(stays, rise < need, rise > -need) & (on < limit[glides])
             glides, first = glides[unclear], first[unclear]
             step[glides] *= 2.0
+        return self._held(rays_, hit, k, limit)
+
+    def _held(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+        """Drop what is favourable only at the limit, and only as long as no number there changes in its last digit."""
+        rng = np.random.default_rng(0)
+        for _ in range(STIRRED):
+            ends = np.flatnonzero(rays_.glides[hit] & (k >= limit) & np.isfinite(k))
+            if ends.size:
+                rows = rays_.positions(hit[ends], k[ends])
+                stays = self.favourable(self._stirred(rows, rng.uniform(-4.0, 4.0, self.space.width)))
+                k[ends[~stays]] = np.inf
         return k
 
     def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

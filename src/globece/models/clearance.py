@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from globece.models.inputs import Input, Number
-from globece.space import FeatureSpace
+from globece.space import FeatureSpace, FloatArray
 
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24  # rounding units
 MADE_OF_SCORES = 4.0  # roundings between a score and the probability made of it
@@ -25,6 +25,19 @@ def unit_of_sum(space: FeatureSpace, inputs: Sequence[Input]) -> float:
     """Rounding unit of a sum over these inputs: one column of double precision makes it one of doubles."""
     wide = (_is_wide(space, source.column) for source in inputs if isinstance(source, Number))
     return DOUBLE if any(wide) else unit_of(space)
+
+
+def rounding_of_columns(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
+    """Largest relative rounding of each encoded column, as it is stored and as the steps before a model compute it.
+
+    Whole numbers that their type holds are never rounded where no step computes with them.
+    """
+    out = space.rounding.copy()
+    computed = {source.column for source in inputs if isinstance(source, Number) and source.forward is not None}
+    for f in space.scalars:
+        if f.whole and f.start not in computed and max(abs(f.low), abs(f.high)) * out[f.start] <= 1.0:
+            out[f.start] = 0.0
+    return out
 
 
 def _is_wide(space: FeatureSpace, column: int) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
-from globece.models.clearance import DOUBLE, rounding_of_chances, unit_of_sum
+from globece.models.clearance import DOUBLE, rounding_of_chances, rounding_of_columns, unit_of_sum
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
 from globece.models.passing import LARGEST, above, after_steps, pass_edge
 from globece.parallel import over_rows
@@ -57,6 +57,8 @@ class LinearModel:
         Rounding unit of the model's own arithmetic.
     head
         What making probabilities of the scores may cost, in scores.
+    stored
+        Largest relative rounding of each column, as it is stored and as the steps before the model compute it.
     """
 
     space: FeatureSpace
@@ -70,6 +72,7 @@ class LinearModel:
     offsets: FloatArray | None = None
     unit: float = DOUBLE
     head: float = 0.0
+    stored: FloatArray | None = None
 
     exact = True
 
@@ -149,6 +152,7 @@ class LinearModel:
             offsets,
             unit,
             rounding_of_chances(chance, unit),
+            rounding_of_columns(space, inputs),
         )
 
     def margins(self, Z: FloatArray) -> FloatArray:
@@ -240,7 +244,8 @@ class LinearModel:
     @property
     def _shares(self) -> tuple[float, FloatArray]:
         """What rounds: a share of what is summed, and of each column's value as it is stored."""
-        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * self.space.rounding
+        stored = self.space.rounding if self.stored is None else self.stored
+        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,15 +214,22 @@ class RobustModel:
         """The user's model."""
         return self.own.decide  # type: ignore[no-any-return]
 
-    def favourable(self, Z: FloatArray) -> BoolArray:
-        """Whether each row is favourable to all parts, whatever the error."""
+    def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
+        """Whether each row is favourable to all parts, whatever the error; by choice in double precision."""
         out = np.ones(len(Z), dtype=bool)
         for error in self.errors:
             for part in self.parts:
                 left = np.flatnonzero(out)
                 if left.size:
-                    out[left] = part.favourable(Z[left] + error)
+                    rows = Z[left] + error
+                    out[left] = (
+                        getattr(part, "original", part).favourable(rows, wide=True) if wide else part.favourable(rows)
+                    )
         return out
+
+    def confirms(self, Z: FloatArray) -> BoolArray:
+        """Whether each row is favourable to all parts, whatever the error, as it is and in double precision."""
+        return self._searched(getattr(self.own, "original", self.own)).confirms(Z)
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """Smallest margin of all parts."""
@@ -304,9 +311,9 @@ class _Searched(BlackBox):
 
     all_of: RobustModel | None = None
 
-    def favourable(self, Z: FloatArray) -> BoolArray:
+    def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
         assert self.all_of is not None
-        return self.all_of.favourable(Z)
+        return self.all_of.favourable(Z, wide=wide)
 
 
 def own(model: Any) -> Any:

@@ -1,0 +1,93 @@
+"""Columns of narrow floats: a counterfactual flips as the user keeps it, and when the same numbers are doubles."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import KNNImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler
+from sklearn.svm import SVC
+
+import globece as gc
+from globece.errors import GlobeCEWarning
+
+STEPS = {
+    "scaled": (MinMaxScaler(),),
+    "robust": (RobustScaler(),),
+    "imputed": (KNNImputer(n_neighbors=2), MinMaxScaler()),
+}
+MODELS = {
+    "boosting": HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5, random_state=0),
+    "forest": RandomForestClassifier(8, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kept", ["float16", "float32"])
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("before", STEPS)
+@pytest.mark.parametrize("matrix", [False, True])
+def test_trees_behind_narrow_steps_flip_in_double_precision_too(
+    before: str, kind: str, kept: str, matrix: bool
+) -> None:
+    """Seeds 3101, 144, 50015, 50129 and 50296 of the adversary: up to all of the counterfactuals did not."""
+    rng = np.random.default_rng(1)
+    X: Any = pd.DataFrame(rng.uniform(0, [7.0, 2.0, 30.0], (300, 3)), columns=list("abc")).astype(kept)
+    y = (X["a"] / 7 + X["b"] / 2 + X["c"] / 30 > 1.6).astype(int).to_numpy()
+    if matrix:
+        X = X.to_numpy()
+    model = make_pipeline(*STEPS[before], MODELS[kind]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GlobeCEWarning)  # imputing by neighbours is searched
+        ex = gc.explain(model, X, rng=0, generator=gc.UniformSampling(), settings=gc.Settings(samples=8, grid=32))
+    after = ex.counterfactuals().after
+    assert len(after) > 50
+    assert (model.predict(after) == 1).all()
+    assert (model.predict(after.astype("float64")) == 1).all()
+
+
+def test_whole_numbers_in_a_narrow_type_are_not_rounded() -> None:
+    """Seed 50072 of the adversary: a year in half precision, which is whole, made scalars ten times too large."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(1990, 2030, 200), rng.normal(size=200)]).astype("float16")
+    model = SVC(kernel="linear").fit(X, X[:, 0] - 2010 + 10 * X[:, 1] > 0)
+    found = {}
+    for kept in ("float16", "float64"):
+        space = gc.FeatureSpace.from_matrix(
+            X.astype(kept), columns=["year", "x"], whole=["year"], ranges={"x": (-9, 9)}
+        )
+        k = gc.as_model(model, space, favourable=True).first_flip(
+            space.encode(X.astype(kept)), np.array([[0.0, 1.0]]), np.full((1, 200), 1e4)
+        )
+        found[kept] = k[0][(model.predict(X) == 0) & np.isfinite(k[0])]
+    assert len(found["float16"]) == len(found["float64"]) > 20
+    assert np.allclose(found["float16"], found["float64"], rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize("limit", np.linspace(0.2, 1.2, 6))
+def test_what_only_flips_at_the_end_of_its_way_flips_however_it_is_asked(limit: float) -> None:
+    """Seed 1091 of the adversary: at the limit there is no going on until a module in single precision is sure."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    first = torch.nn.Linear(2, 6)
+    with torch.no_grad():  # undoes an offset that is far larger than what it spans
+        first.bias -= first.weight @ torch.tensor([0.0, 1.36e6])
+    module = torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Linear(6, 1)).eval()
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), 1.36e6 + rng.normal(size=400)])
+    space = gc.FeatureSpace.from_matrix(X)
+    box = gc.as_model(module, space, compile=False)
+    low = X[~box.favourable(X)]
+    delta = np.array([[2.0, 0.0]]) if box.favourable(low + np.array([6.0, 0.0])).any() else np.array([[-2.0, 0.0]])
+    k = box.first_flip(low, delta, np.full((1, len(low)), limit))[0]
+    flips = np.isfinite(k)
+    after = (low[flips] + k[flips, None] * delta).astype(np.float32)
+    assert len(after)
+    with torch.inference_mode():
+        assert (module(torch.from_numpy(after)) > 0).all()
+        assert all(module(torch.from_numpy(row[None])) > 0 for row in after)
