@@ -208,7 +208,7 @@ def _flips(case: Case, found: Any) -> Iterator[Failure]:
 
 def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, k: Any) -> Any:
     """How much earlier a flip may lie: the precision of the model, and of each column that moves, in terms of k."""
-    narrow = _is_narrow(case)
+    narrow = is_narrow(case)
     out = np.abs(k) * (1e-5 if narrow else 1e-6) + (1e-6 if narrow else 1e-9)
     for c in walk.table.columns:
         f = walk.space[c.name]
@@ -220,7 +220,7 @@ def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, 
     return out
 
 
-def _is_narrow(case: Case) -> bool:
+def is_narrow(case: Case) -> bool:
     """Whether the model computes, or a column is kept, in less than double precision."""
     return case.subject.single or any(c.type in FRACTIONS for c in case.table.columns)
 
@@ -277,7 +277,7 @@ def _favourable_before(
         native = case.table.rows({name: np.repeat(v, 2) for name, v in alone.items()})
         if not (case.subject.decide(native)[0] and case.subject.decide(rows.widened(native))[0]):
             continue  # right on the boundary, where the batch decides
-        if _is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
+        if is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
             continue
         if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < 1e-6:
             continue

@@ -174,15 +174,27 @@ def _apply(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
     if not len(ex.rows):
         return
     place = case.rng().permutation(len(ex.rows))[: max(1, len(ex.rows) // 2)]
-    again = ex.apply(rows.take(case.table.X, ex.rows[place]))
+    some = rows.take(case.table.X, ex.rows[place])
+    if case.subject.decide(some).any():
+        return  # the model itself answers differently among other rows
+    again = ex.apply(some)
     if len(again.rows) != len(place):
         yield Failure("apply: affected", f"{len(again.rows)} of {len(place)} rows")
         return
     was, now = ex.scalars[:, place], again.scalars
-    if not (np.isfinite(was) == np.isfinite(now)).all():
-        yield Failure("apply: another outcome among other rows", f"{int((np.isfinite(was) != np.isfinite(now)).sum())}")
-    elif not np.allclose(was, now, rtol=1e-6 if ex.provenance.method == "exact" else 1e-4):
-        yield Failure("apply: another scalar among other rows", f"{float(np.nanmax(np.abs(was - now)))}")
+    differs = np.isfinite(was) != np.isfinite(now)
+    rtol = 1e-6 if ex.provenance.method == "exact" else 1e-4
+    if ex.provenance.method != "exact" and oracle.is_narrow(case):
+        # how far a search goes on past the boundary depends on the batch: it is a few times what that changes
+        rtol = 0.1
+        differs &= np.minimum(ex.costs[:, place], again.costs) < (1.0 - rtol) * ex.budget
+    if differs.any():
+        yield Failure("apply: another outcome among other rows", f"{int(differs.sum())}")
+        return
+    both = np.isfinite(was) & np.isfinite(now)
+    was, now = was[both], now[both]
+    if not np.allclose(was, now, rtol=rtol):
+        yield Failure("apply: another scalar among other rows", f"{float(np.abs(was - now).max())}")
 
 
 def _bound(case: Case, ex: gc.Explanation, solve: int = 0) -> Iterator[Failure]:

@@ -166,14 +166,11 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
     if not (module or hasattr(model, "predict")):
         return box
     if decide.classes is None and decide.threshold is None and not module:
-        if bool(kind_of(model)) and hasattr(
-            model, "fit"
-        ):  # of numbers without a threshold the first answer says what is missing
-            message = (
-                f"{decide.name} has no classes: it is searched as a black box, and whoever it answers with "
-                f"{decide.favourable!r} has the favourable outcome"
-            )
-            warnings.warn(message, GlobeCEWarning, stacklevel=3)
+        message = (
+            f"{decide.name} has no classes: it is searched as a black box, and whoever it answers with "
+            f"{decide.favourable!r} has the favourable outcome"
+        )
+        warnings.warn(message, GlobeCEWarning, stacklevel=3)
         return box
     try:
         core = compile_model(model, box.space, decide)

@@ -32,6 +32,7 @@ ALONE = 16  # rows that a model is asked about one by one
 STEADY = 8.0  # times the largest change seen
 STIRRED = 24  # times that a row at the end of its way is asked about again
 PUSHES = 40  # each twice the one before
+HALVED = 3  # times that the last of them is halved
 SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
 MOST_POINTS = 50_000  # along a ray
@@ -256,19 +257,34 @@ class BlackBox:
             stays = self._favourable_at(rays_, hit[glides], on)
             k[glides[stays]] = on[stays]
             return self._held(rays_, hit, k, limit) if single else k
-        first = self._scores_at(rays_, hit[glides], low[glides])
+        first, unclear = np.zeros(len(hit)), high.copy()
+        first[glides] = self._scores_at(rays_, hit[glides], low[glides])
+        cleared: list[IntArray] = []
         for _ in range(PUSHES):
             if not glides.size:
                 break
             on = np.minimum(high[glides] + step[glides], limit[glides])
             stays = self._favourable_at(rays_, hit[glides], on)
-            rise = self._scores_at(rays_, hit[glides], on) - first
+            rise = self._scores_at(rays_, hit[glides], on) - first[glides]
             k[glides[stays]] = on[stays]
             # until it is clear, or has clearly turned back
-            unclear = np.where(stays, rise < need, rise > -need) & (on < limit[glides])
-            glides, first = glides[unclear], first[unclear]
+            goes_on = np.where(stays, rise < need, rise > -need) & (on < limit[glides])
+            cleared.append(glides[stays & (rise >= need)])
+            glides = glides[goes_on]
+            unclear[glides] = on[goes_on]
             step[glides] *= 2.0
+        self._move_back(rays_, hit, np.sort(np.concatenate([*cleared, glides[:0]])), unclear, k, first + need)
         return self._held(rays_, hit, k, limit)
+
+    def _move_back(
+        self, rays_: _Rays, hit: IntArray, which: IntArray, low: FloatArray, k: FloatArray, score: FloatArray
+    ) -> None:
+        """Halve the last step of what has become clear, in place: steps that double end up to twice too far."""
+        for _ in range(HALVED if which.size else 0):
+            middle = 0.5 * (low[which] + k[which])
+            clear = self._favourable_at(rays_, hit[which], middle)
+            clear &= self._scores_at(rays_, hit[which], middle) >= score[which]
+            k[which[clear]], low[which[~clear]] = middle[clear], middle[~clear]
 
     def _held(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
         """Drop what is favourable only at the limit, and only as long as no number there changes in its last digit."""
