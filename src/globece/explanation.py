@@ -526,7 +526,7 @@ def build(
 
     monitor = monitor or Monitor()
     # how many are scaled at first: then the clock is looked at, and Ctrl-C has something to return
-    timed, untimed = (64, 4096) if problem.model.exact else (8, 1024)
+    timed, untimed = (64, 16_384) if problem.model.exact else (8, 1024)
     first = untimed if monitor.time_limit is None else timed
     reached = in_reach(len(rows), work, monitor, first=first, most=affected.at_once)
     n_unknown = len(rows) - len(reached)

@@ -25,10 +25,10 @@ BLUR = 1e-6  # share of a typical margin within which the two may round differen
 SAMPLE = 256  # of the rows given, from which others are made
 MIXED_ROWS = 256  # rows of every category and every value, drawn column by column
 PAIR_ROWS = 160  # and for pairs of categories that these leave out
-RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 24, 6, 3.0
+RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 8, 4, 3.0
 BESIDE = 1e-4  # share of the way by which a point lies beside the boundary
 SCORED = 320  # rows whose scores are compared
-SPOT_RAYS = 96  # rays of a result that the original is asked about
+SPOT_RAYS = 64  # rays of a result that the original is asked about
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
 
 
@@ -69,8 +69,8 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
         scores = box.decide.scores(box.space.decode(built[asked]), len(asked))
     except ModelError:
         return  # it has no scores after all
-    unsure = blur(core, seen, margin)
-    if scores and not any(_rises(margin[asked], s, unsure[asked]) for s in scores):
+    unsure = blur(core, seen[asked], margin[asked])
+    if scores and not any(_rises(margin[asked], s, unsure) for s in scores):
         raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's own score")
 
 
@@ -153,7 +153,8 @@ def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> F
 def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     """Points on random rays: right before and behind where the compiled model first flips, and on the way there."""
     space = core.space
-    rows = some[~core.favourable(some)]
+    rows = some[_spread(np.arange(len(some)), 16 * RAY_ROWS)]
+    rows = rows[~core.favourable(rows)]
     if not len(rows) or not space.movable:
         return []
     rows = rows[rng.integers(len(rows), size=min(RAY_ROWS, len(rows)))]
@@ -161,10 +162,11 @@ def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list
     limit = np.full((len(D), len(rows)), RAY_LIMIT)
     flips = core.first_flip(rows, D, limit)
     found = []
+    three = np.vstack([rows, rows, rows])
     for delta, k in zip(D, flips, strict=True):
         end = np.where(np.isfinite(k), k, RAY_LIMIT)
-        for share in (rng.random(len(k)), 1.0 - BESIDE, 1.0 + BESIDE):
-            found.append(rays.positions(space, rows, delta, share * end))
+        shares = np.concatenate([rng.random(len(k)) * end, (1.0 - BESIDE) * end, (1.0 + BESIDE) * end])
+        found.append(rays.positions(space, three, delta, shares))
     return found
 
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from globece.models.clearance import rounding_of_chances
-from globece.models.network_layers import Layers, Net, compile_net
-from globece.models.network_rows import AT, BEGIN, FAST
+from globece.models.network_layers import SUBNORMAL, Layers, Net, compile_net
+from globece.models.network_rows import AT, BEGIN, FAST, ONE, ZERO
 from globece.parallel import over_rows
 from globece.space import BoolArray, FloatArray
 
@@ -83,6 +85,12 @@ class Clearance:
     unit: float
     head: float
 
+    @cached_property
+    def _squares(self) -> tuple[NDArray[np.float32], ...]:
+        """The powers in single precision, which is enough for errors; what would be subnormal there is nothing."""
+        found = (self.powers.entry.ravel(), self.powers.weights, self.powers.exit, self.powers.bias)
+        return tuple(np.where(a < SUBNORMAL, 0.0, a).astype(np.float32) for a in found)
+
     @classmethod
     def of(
         cls, layers: Layers, closed: BoolArray, powers: Powers, asked: FloatArray, unit: float, chance: float | None
@@ -117,9 +125,8 @@ class Clearance:
         lead, error = np.empty(len(V)), np.empty(len(V))
         V = np.ascontiguousarray(V, dtype=np.float64)
         kernel: Any = _leads
-        net, powers = self.net, self.powers
-        arrays = (net.entry, net.weights, net.layout, net.exit, net.bias, net.leak)
-        squares = (powers.entry, powers.weights, powers.exit, powers.bias)
+        net, squares = self.net, self._squares
+        arrays = (net.entry.ravel(), net.weights, net.coarse, net.layout, net.exit, net.bias, net.leak, net.coarse_leak)
 
         def work(a: int, b: int) -> None:
             kernel(a, b, *arrays, *squares, V, SAFE * self.unit, self.head, lead, error)
@@ -133,16 +140,17 @@ class Clearance:
 def _pass_on(weights, squares, begin, width, v, row, after, spread):  # type: ignore[no-untyped-def]
     """Add what one unit gives to the next layer, and to the squared errors there."""
     w, q = weights[begin + row * width : begin + (row + 1) * width], squares[begin + row * width :]
-    vv = v * v
+    vv = np.float32(v * v)
     for o in range(width):
         after[o] += v * w[o]
+    for o in range(width):
         spread[o] += vv * q[o]
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _slope_of(weights, begin, width, row, ahead):  # type: ignore[no-untyped-def]
     """An output's slope in one unit, given those in the next layer's."""
-    w, total = weights[begin + row * width : begin + (row + 1) * width], 0.0
+    w, total = weights[begin + row * width : begin + (row + 1) * width], ZERO
     for o in range(width):
         total += w[o] * ahead[o]
     return total
@@ -150,22 +158,21 @@ def _slope_of(weights, begin, width, row, ahead):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _leads(  # type: ignore[no-untyped-def]
-    begin, end, entry, weights, layout, exit_, bias, leak, entry_squares, squares, exit_squares, bias_squares, V,
-    share, head, lead, error,
+    begin, end, entry, weights, coarse, layout, exit_, bias, leak, coarse_leak, entry_squares, squares, exit_squares,
+    bias_squares, V, share, head, lead, error,
 ):  # fmt: skip
-    """Leads and errors of rows begin to end."""
+    """Leads and errors of rows begin to end; errors in single precision."""
     layers, outputs = layout.shape[1] - 1, len(exit_)
     wide, units, widest = layout[AT, 1], layout[AT, layers], 0
     for layer in range(layers):
         widest = max(widest, layout[AT, layer + 1] - layout[AT, layer])
-    value, spread = np.empty(units), np.empty(units)
-    flat_entry, flat_squares = entry.ravel(), entry_squares.ravel()
-    slopes = np.empty((2, widest))
+    value, spread = np.empty(units), np.empty(units, dtype=np.float32)
+    slopes = np.empty((2, widest), dtype=np.float32)
     for r in range(begin, end):
         value[:], spread[:] = bias[:units], bias_squares[:units]
         for j in range(V.shape[1]):
             if V[r, j] != 0.0:
-                _pass_on(flat_entry, flat_squares, 0, wide, V[r, j], j, value[:wide], spread[:wide])
+                _pass_on(entry, entry_squares, 0, wide, V[r, j], j, value[:wide], spread[:wide])
         for layer in range(1, layers):
             here, there, stop = layout[AT, layer - 1], layout[AT, layer], layout[AT, layer + 1]
             for j in range(there - here):
@@ -177,7 +184,7 @@ def _leads(  # type: ignore[no-untyped-def]
         lead[r], error[r] = np.inf, 0.0
         here, last = layout[AT, layers - 1], units - layout[AT, layers - 1]
         for m in range(outputs):
-            total, square = bias[units + m], bias_squares[units + m]
+            total, square = bias[units + m], np.float64(bias_squares[units + m])
             back, ahead = slopes[0], slopes[1]
             for j in range(last):
                 p = value[here + j]
@@ -191,10 +198,10 @@ def _leads(  # type: ignore[no-untyped-def]
                 at, there, stop = layout[AT, layer - 1], layout[AT, layer], layout[AT, layer + 1]
                 back, ahead = ahead, back
                 for j in range(there - at):
-                    slope = 1.0 if value[at + j] > 0.0 else leak[at + j]
-                    back[j] = 0.0
-                    if slope != 0.0:
-                        back[j] = slope * _slope_of(weights, layout[BEGIN, layer], stop - there, j, ahead)
+                    slope = ONE if value[at + j] > 0.0 else coarse_leak[at + j]
+                    back[j] = ZERO
+                    if slope != ZERO:
+                        back[j] = slope * _slope_of(coarse, layout[BEGIN, layer], stop - there, j, ahead)
                         square += back[j] * back[j] * spread[at + j]
             off = share * np.sqrt(square) + head
             lead[r] = min(lead[r], total - off)

@@ -51,8 +51,9 @@ class Layers:
     def __call__(self, V: FloatArray) -> FloatArray:
         """Outputs of each row."""
         for weight, bias, leak in zip(self.weights, self.biases, self.leaks, strict=False):
-            V = V @ weight + bias
-            V = np.where(V > 0.0, V, leak * V)
+            V = V @ weight
+            V += bias
+            V = np.where(V > 0.0, V, leak * V) if leak.any() else np.maximum(V, 0.0, out=V)
         return np.asarray(V @ self.weights[-1] + self.biases[-1])
 
     def before(self, matrix: FloatArray, shift: FloatArray) -> Layers:

@@ -58,7 +58,7 @@ FEW = 2048  # rays that are not worth another thread
 SHORTEST, NOTHING = 1e-11, 1e-18
 # Where the far end is favourable, a bound cannot clear the stretch. It is only asked if it is likely to narrow it.
 HOPEFUL = 2.0
-FAR_ENOUGH = 2e-6  # an answer is moved on by this share at most, to be clear of rounding
+FAR_ENOUGH = 1e-5  # an answer is moved on by this share at most, to be clear of rounding
 KEPT = 24  # far ends that are remembered while what lies before them is looked at
 MOST_STEPS = 10_000  # looked at one by one where nothing bends
 MOST_LOOKS = 20_000  # stretches along one ray: where this is not enough, the answer is NaN

@@ -24,12 +24,13 @@ from globece.models.network_glance import glance
 from globece.models.network_layers import Layers, Net, compile_net
 from globece.models.network_rays import Search, first_flips
 from globece.models.network_reading import Conditions, Reading, conditions, read, supports
+from globece.models.probes import drawn
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
-# The kernel is asked for this much more than what rounding can do at the row itself: it may grow along the ray.
-ASKED = 1.5
+# The kernel is asked for this much more than what rounding does to most rows; where that is too little, again.
+ASKED, TYPICAL = 1.5, 0.25
 # What the kernel must clear where that was too little, in what rounding can do right there, until it is enough.
 NEEDED = 2.0 ** np.arange(0.0, 16.0)
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
@@ -179,9 +180,21 @@ class ReLUNetwork:
         out = np.empty(len(Z))
         for start in range(0, len(Z), BATCH):
             part = Z[start : start + BATCH]
-            lead, error = self.clearance(self._seen(part))
-            out[start : start + len(part)] = lead + error
+            out[start : start + len(part)] = self._scores(self._seen(part)).min(axis=1)
         return out
+
+    @cached_property
+    def _scores(self) -> Layers:
+        """From the network's inputs to what must be positive."""
+        return self.reading.layers.after(self.asks.matrix, self.asks.shift)
+
+    @cached_property
+    def _noise(self) -> float:
+        """What rounding typically does, for rows that the space allows: the same whatever rows are asked about."""
+        rows = drawn(self.space, 64, np.random.default_rng(0))
+        _, error = self.clearance(self._seen(np.where(np.isnan(rows), self.fill, rows)))
+        known = error[np.isfinite(error)]
+        return ASKED * float(np.quantile(known, TYPICAL)) if known.size else 0.0
 
     def first_flip(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
@@ -192,8 +205,7 @@ class ReLUNetwork:
             ends = np.where(lost, 0.0, limit)
             return glance(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, ends)
         begin = np.where(lost, limit, 0.0 if start is None else start)
-        _, error = self.clearance(self._seen(Z))
-        search = Search(limit, begin, np.zeros(limit.shape), ASKED * np.nan_to_num(error))
+        search = Search(limit, begin, np.zeros(limit.shape), np.full(len(Z), self._noise))
         found = self._move_clear(Z, directions, self._ask_kernel(Z, directions, search), limit)
         if start is not None:  # the kernel looks past the start; the start itself counts
             i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
