@@ -65,11 +65,11 @@ def naive_protocol(case: Case, generator: Any, seed: int, samples: int = 1000, s
     The first sample chosen covers most inputs at k = 1, the next most of those left; then each is scaled.
     """
     from globece import as_model, rays
-    from globece.directions.protocol import Problem
+    from globece.case.affected import Affected
 
     space, cost = case.space, case.cost
     Z = space.encode(case.rows)[case.affected]
-    problem = Problem(as_model(case.predict, space, favourable=1, compile=False), Z, cost, 10.0)
+    problem = Affected(as_model(case.predict, space, favourable=1, compile=False), Z, cost, 10.0)
     D = generator.propose(problem, samples, np.random.default_rng(seed))
     start = time.process_time()
     flips, dear = np.empty((samples, len(Z)), dtype=bool), np.empty(samples)

@@ -33,8 +33,8 @@ def run() -> list[dict[str, Any]]:
 
 def measure(dataset: str, kind: str) -> dict[str, Any]:
     from globece import CostModel, FeatureSpace, UniformSampling, as_model
-    from globece.directions.protocol import Problem
-    from globece.directions.scaling import scale
+    from globece.case.affected import Affected
+    from globece.case.scaling import scale
 
     warnings.simplefilter("error")
     if kind in KINDS:
@@ -47,7 +47,7 @@ def measure(dataset: str, kind: str) -> dict[str, Any]:
     Z = space.encode(X)
     model = as_model(own, space, rows=Z)
     affected = Z[~model.favourable(Z)]
-    problem = Problem(model, affected, cost, 10.0)
+    problem = Affected(model, affected, cost, 10.0)
     rng = np.random.default_rng(0)
     D = np.vstack([
         UniformSampling(n_features=n).propose(problem, DIRECTIONS // 4, rng) for n in (1, 2, 3, 5)

@@ -33,14 +33,14 @@ def run() -> dict[str, Any]:
 def problem(n: int, model: Any = None) -> tuple[Any, Any]:
     """HELOC's affected inputs, resampled to n rows, with its XGBoost model."""
     from globece import as_model
-    from globece.directions.protocol import Problem
+    from globece.case.affected import Affected
 
     heloc = case("heloc", "xgb")
     Z = heloc.space.encode(heloc.rows)[heloc.affected]
     if n != len(Z):
         Z = Z[np.random.default_rng(0).integers(0, len(Z), n)]
     compiled = as_model(model or heloc.own, heloc.space, rows=Z[:2000])
-    return Problem(compiled.core, Z, heloc.cost, 10.0), model or heloc.own  # type: ignore[union-attr]
+    return Affected(compiled.core, Z, heloc.cost, 10.0), model or heloc.own  # type: ignore[union-attr]
 
 
 def some_directions(p: Any, n: int) -> Any:
@@ -63,7 +63,7 @@ def by_rows() -> list[dict[str, Any]]:
     import resource
 
     from globece import rays
-    from globece.directions.scaling import scale
+    from globece.case.scaling import scale
 
     p, _ = problem(1000)
     scale(p, some_directions(p, 3))  # compiles, or reads from the disk
@@ -86,7 +86,7 @@ def by_rows() -> list[dict[str, Any]]:
 
 
 def by_directions() -> list[dict[str, Any]]:
-    from globece.directions.scaling import scale
+    from globece.case.scaling import scale
 
     p, _ = problem(4_323)
     D = some_directions(p, max(DIRECTIONS))
@@ -97,8 +97,8 @@ def by_directions() -> list[dict[str, Any]]:
 def by_trees() -> list[dict[str, Any]]:
     from xgboost import XGBClassifier
 
+    from globece.case.scaling import scale
     from globece.datasets import load_heloc
-    from globece.directions.scaling import scale
 
     heloc, data = case("heloc", "xgb"), load_heloc()
     y = np.asarray(data.outcome)[: len(heloc.rows)]

@@ -38,8 +38,8 @@ def measure(dataset: str, kind: str, threads: int) -> dict[str, Any]:
 
     from bench.cases import case
     from globece import UniformSampling, as_model, rays
-    from globece.directions.protocol import Problem
-    from globece.directions.scaling import scale
+    from globece.case.affected import Affected
+    from globece.case.scaling import scale
     from globece.models.adapt import Compiled
 
     free = case(dataset, kind)
@@ -53,7 +53,7 @@ def measure(dataset: str, kind: str, threads: int) -> dict[str, Any]:
         exact = as_model(one.own, space, rows=Z)
         if not isinstance(exact, Compiled) or not exact.exact:
             raise SystemExit(f"{kind} models are not followed exactly yet")
-        problem = Problem(exact.core, Z[one.affected], cost, 10.0)
+        problem = Affected(exact.core, Z[one.affected], cost, 10.0)
         D = UniformSampling().propose(problem, DIRECTIONS, np.random.default_rng(0))
         before, calls = peak_mib(), exact.decide.tally.calls
         out[f"{name}_compile_ms"] = clock(lambda D=D, p=problem: scale(p, D[:1]))

@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from xgboost import XGBClassifier
 
 from globece import CostModel, FeatureSpace, as_model
-from globece.directions import Problem
+from globece.directions import Affected
 from globece.models.adapt import Compiled
 from globece.models.trees import TreeEnsemble
 from globece.space import Feature
@@ -44,7 +44,7 @@ class Case:
     """One random problem: a few affected rows, with what was drawn."""
 
     kind: str
-    problem: Problem
+    problem: Affected
     described: str
 
 
@@ -73,7 +73,7 @@ def draw(seed: int, kind: str | None = None) -> Case | None:
     some = affected[rng.permutation(len(affected))[:4]]
     budget = float(rng.choice([0.5, 1.5, 10.0, 100.0]))
     described = f"seed {seed}, {kind}, {constraints}, {norm}, {cost.kind}, budget {budget}"
-    return Case(kind, Problem(made, some, cost, budget), described)
+    return Case(kind, Affected(made, some, cost, budget), described)
 
 
 def _frame(rng: np.random.Generator, n_continuous: int) -> pd.DataFrame:
@@ -187,7 +187,7 @@ def reachable(f: Feature, x: float, values: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([[x], values[keep]]))
 
 
-def _values(problem: Problem, f: Feature, x: float) -> np.ndarray:
+def _values(problem: Affected, f: Feature, x: float) -> np.ndarray:
     core = problem.model.core  # type: ignore[attr-defined]
     ends = np.array([f.low, f.high])
     if f.whole:
@@ -207,7 +207,7 @@ def _values(problem: Problem, f: Feature, x: float) -> np.ndarray:
     return reachable(f, x, values[np.isfinite(values)])
 
 
-def points(problem: Problem, row: np.ndarray, most: int, skip: tuple[int, ...]) -> np.ndarray | None:
+def points(problem: Affected, row: np.ndarray, most: int, skip: tuple[int, ...]) -> np.ndarray | None:
     """Return every row that matters, encoded, or ``None`` if there are too many; skipped columns stay."""
     options: list[list[np.ndarray]] = []
     for f in problem.space.features:
@@ -224,7 +224,7 @@ def points(problem: Problem, row: np.ndarray, most: int, skip: tuple[int, ...]) 
     return np.array([np.concatenate(p) for p in product(*options)])
 
 
-def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS, *, ties: bool = True) -> float | None:
+def least(problem: Affected, row: np.ndarray, most: int = MOST_POINTS, *, ties: bool = True) -> float | None:
     """Minimum cost of a row over everything it may become, as the user's own model judges; ``None`` if unknown."""
     core, original = problem.model.core, problem.model.original  # type: ignore[attr-defined]
     linear = not isinstance(core, TreeEnsemble)
@@ -242,7 +242,7 @@ def least(problem: Problem, row: np.ndarray, most: int = MOST_POINTS, *, ties: b
     return float(cost[yes].min(initial=np.inf))
 
 
-def _crossings(problem: Problem, row: np.ndarray, every: np.ndarray, column: int) -> list[np.ndarray]:
+def _crossings(problem: Affected, row: np.ndarray, every: np.ndarray, column: int) -> list[np.ndarray]:
     """Rows at and right past the boundary, moved along one continuous column of a linear model."""
     model = problem.model.original.decide.model  # type: ignore[attr-defined]
     f = next(f for f in problem.space.scalars if f.start == column)

@@ -26,12 +26,12 @@ MOST = 4  # curves in one panel
 def compute(run: Run) -> Data:
     """Sample directions, scale them, and find the inputs that show what the paper says."""
     from globece import as_model
-    from globece.directions.protocol import Problem
-    from globece.directions.scaling import scale
+    from globece.case.affected import Affected
+    from globece.case.scaling import scale
 
     on = case_on(run, "german_credit", "xgb", categorical=True)
     Z = on.space.encode(on.rows)[on.affected]
-    problem = Problem(as_model(on.own, on.space, favourable=1, rows=on.rows), Z, on.cost, 10.0, 5.0)
+    problem = Affected(as_model(on.own, on.space, favourable=1, rows=on.rows), Z, on.cost, 10.0, 5.0)
     D = sampling("german_credit", 0).propose(problem, 20 if run.quick else 300, np.random.default_rng(0))
     scaled = scale(problem, D)
     pairs = [_reversed_pair(k, c) for k, c in zip(scaled.scalar, scaled.cost, strict=True)]

@@ -23,8 +23,8 @@ def compute(run: Run) -> Data:
     from sklearn.neural_network import MLPClassifier
 
     from globece import CostModel, FeatureSpace, as_model, rays
-    from globece.directions.protocol import Problem
-    from globece.directions.scaling import scale
+    from globece.case.affected import Affected
+    from globece.case.scaling import scale
 
     X, y = _moons(np.random.default_rng(0), 120 if run.quick else 300)
     net = MLPClassifier((16, 16), max_iter=400, alpha=1e-3, solver="lbfgs", random_state=0).fit(X, y)
@@ -36,7 +36,7 @@ def compute(run: Run) -> Data:
     D = cost.normalise(np.column_stack([np.cos(angles), np.sin(angles)]) / cost.rates, COST)
     at_one = [float(model.favourable(rays.positions(space, affected, delta, 1.0)).mean()) for delta in D]
     chosen = int(np.argmax(at_one))
-    scaled = scale(Problem(model, affected, cost, 20.0), D[chosen : chosen + 1])
+    scaled = scale(Affected(model, affected, cost, 20.0), D[chosen : chosen + 1])
     margin = 0.45
     low, high = X.min(axis=0) - margin, X.max(axis=0) + margin
     across, up = (np.linspace(low[i], high[i], 25 if run.quick else 160) for i in (0, 1))

@@ -35,11 +35,11 @@ def compute(run: Run, dataset: str) -> Data:
 def _weights(on: Any) -> dict[str, float]:
     """How often the most important features are drawn first."""
     from globece import as_model
+    from globece.case.affected import Affected
     from globece.directions import ImportanceSampling
-    from globece.directions.protocol import Problem
 
     box = as_model(on.own, on.space, favourable=1, rows=on.rows)
-    problem = Problem(box, on.space.encode(on.rows)[on.affected], on.cost, 10.0)
+    problem = Affected(box, on.space.encode(on.rows)[on.affected], on.cost, 10.0)
     weights = ImportanceSampling().weights(problem, np.random.default_rng(0))
     order = np.argsort(-weights, kind="stable")[:TOP]
     return {on.space.names[i]: float(weights[i] / weights.sum()) for i in order}

@@ -14,7 +14,7 @@ from globece.errors import GlobeCEError
 from globece.explanation import Explanation
 from globece.models.adapt import as_model
 from globece.models.robust import Robust
-from globece.search import Settings
+from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
 

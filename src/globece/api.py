@@ -7,46 +7,26 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 
 from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search, benefits, find_groups
 from globece.audit import run as run_audit
-from globece.compact import Rows
+from globece.case.affected import Case
+from globece.case.posing import Given, Seed, check_budget, checked, cost_on, generator_of, pose
+from globece.case.verification import trusting
 from globece.costs import CostModel
-from globece.directions.protocol import DirectionGenerator, Problem
-from globece.directions.scaling import content_order
-from globece.errors import (
-    InvalidDataError,
-    InvalidParameterError,
-    TimeLimitError,
-    check_choice,
-    check_count,
-    check_instance,
-    describe,
-)
-from globece.explanation import Explanation, Provenance, build, unknown_note
-from globece.models.adapt import Compiled, as_model, robust_model, rounding_of
+from globece.directions.protocol import DirectionGenerator
+from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count, describe
+from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
+from globece.models.adapt import Compiled, rounding_of
+from globece.models.base import Model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, RobustModel, searched_rays, tally
 from globece.parallel import compile_timer
-from globece.posing import (
-    Seed,
-    check_budget,
-    check_space,
-    checked,
-    compiled_on,
-    cost_on,
-    generator_of,
-    own_rows,
-    sample,
-    space_on,
-)
-from globece.progress import SEARCH_SHARE, Monitor, Progress, TimeUp, monitoring, watching
-from globece.search import Settings, check_n_directions, find_directions
-from globece.space import BoolArray, FeatureSpace, FloatArray
-from globece.tables import read_table
-from globece.verification import trusting
+from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
+from globece.search import find_directions
+from globece.settings import Settings, check_n_directions
+from globece.space import FeatureSpace
 from globece.version import __version__
 
 
@@ -117,19 +97,20 @@ def explain(
     settings = checked("settings", settings, Settings, Settings)
     wanted = check_n_directions(n_directions, settings)
     limit = check_budget(budget)
-    space = space_on(space, X)
-    cost = cost_on(cost, space)
+    given = Given.of(model, X, space)
+    cost = cost_on(cost, given.space)
     _check_generator(generator)
     random = generator_of(rng)
+    asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
-        problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
+        case = pose(model, given, cost=cost, budget=limit, **asked)
         again = deepcopy(random)  # the same draws, should the work be done again
 
-        def work(posed: Problem) -> Explanation:
-            draws = random if posed is problem else again
-            return _explained(posed, rows, decided, generator, wanted, settings, draws, monitor)
+        def work(posed: Case) -> Explanation:
+            draws = random if posed is case else again
+            return _explained(posed, given, generator, wanted, settings, draws, monitor)
 
-        return trusting(problem, work)
+        return trusting(case, work)
 
 
 def audit(
@@ -191,46 +172,39 @@ def audit(
     wanted = check_n_directions(check_count("n_directions", n_directions), settings)
     assert isinstance(wanted, int)
     limit = check_budget(budget)
-    space = check_space(space)
-    table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
-    X = _models_columns(model, X, space)
-    space = space_on(space, X)
-    Z = space.encode(X)
-    groups = find_groups(by, table, space, Z, parameter="by", missing=judging.missing)
-    if not len(Z):
+    given = Given.of(model, X, space)
+    rows, table = given.rows, given.table
+    groups = find_groups(by, table, rows, parameter="by", missing=judging.missing)
+    if not len(rows):
         raise InvalidDataError("the frame has no rows; an audit compares groups of them")
     if len(groups) < 2:
         raise InvalidParameterError(
-            f"by makes one group of all {len(Z):,} rows ({groups.names[0]}); an audit compares two or more"
+            f"by makes one group of all {len(rows):,} rows ({groups.names[0]}); an audit compares two or more"
         )
     levels = None
     if control is not None:
-        levels = find_groups(control, table, space, Z, parameter="control", missing=judging.missing)
+        levels = find_groups(control, table, rows, parameter="control", missing=judging.missing)
         if not any(len(np.unique(groups.labels[levels.labels == i])) > 1 for i in range(len(levels))):
             raise InvalidParameterError(
                 f"control leaves nothing to compare: no two groups share a level of {levels.by}; take another"
             )
     if reference is not None:
         groups.place(reference, "reference")
-    fixed = dict.fromkeys([*groups.features, *(levels.features if levels else ())])
-    space = space.constrain(immutable=list(fixed))
-    cost = cost_on(cost, space)
+    given = given.hold([*groups.features, *(levels.features if levels else ())])
+    cost = cost_on(cost, given.space)
     _check_generator(generator)
     seed = int(generator_of(rng).integers(2**31))
+    asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
-        problem, rows, decided = _posed(model, X, cost, limit, settings, favourable, threshold, robust)
-        problem = replace(problem, inputs=rows.dense())
+        case = pose(model, given, cost=cost, budget=limit, **asked)
         search = Search(wanted, generator, settings, seed, monitor)
 
-        def work(problem: Problem) -> Audit:
-            question = Question(problem, decided, groups, levels, reference)
-            return run_audit(question, search, judging, _provenance(problem, generator, ()))
+        def work(case: Case) -> Audit:
+            question = Question(case, groups, levels, reference)
+            return run_audit(question, search, judging, _provenance(case.model, generator))
 
-        found = trusting(problem, work)
-    calls, asked = tally(problem.model)
-    counted = replace(
-        found.explanation.provenance, model_calls=calls, model_rows=asked, complete=monitor.stopped is None
-    )
+        found = trusting(case, work)
+    counted = _counted(found.explanation.provenance, case.model, complete=monitor.stopped is None)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
 
@@ -282,138 +256,71 @@ def who_benefits(
             f"action must map features to a category or a number to add; got {describe(action)}"
         )
     limit = check_budget(budget)
-    space = check_space(space)
-    table = read_table(X, columns=space.table.names if space is not None and isinstance(X, np.ndarray) else None)
-    X = _models_columns(model, X, space)
-    space = space_on(space, X)
+    given = Given.of(model, X, space)
     groups = None
     if by is not None:
-        groups = find_groups(by, table, space, space.encode(X), parameter="by", missing="group")
-        space = space.constrain(immutable=groups.features)
-    problem, rows, decided = _posed(model, X, cost_on(cost, space), limit, settings, favourable, threshold, None)
-    problem = replace(problem, inputs=rows.dense())
-    found = trusting(problem, lambda p: benefits(p, decided, action, mode, groups, _provenance(p, None, ())))
-    calls, asked = tally(problem.model)
-    counted = replace(found.explanation.provenance, model_calls=calls, model_rows=asked)
+        groups = find_groups(by, given.table, given.rows, parameter="by", missing="group")
+        given = given.hold(groups.features)
+    case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=settings)
+    found = trusting(case, lambda c: benefits(c, action, mode, groups, _provenance(c.model, None)))
+    counted = _counted(found.explanation.provenance, case.model)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
 
 def _explained(
-    problem: Problem,
-    rows: Rows,
-    favourable: BoolArray,
+    case: Case,
+    given: Given,
     generator: DirectionGenerator | None,
     wanted: int | Literal["auto"],
     settings: Settings,
     rng: np.random.Generator,
     monitor: Monitor,
 ) -> Explanation:
-    box = problem.model
-    assert isinstance(box, (BlackBox, Compiled, RobustModel))
-    directions, candidates, notes = np.empty((0, problem.space.width)), 0, ["nobody is affected"]
-    if not favourable.all():
-        affected = replace(problem, inputs=_searched(rows[~favourable]), favourable_rows=_searched(rows[favourable]))
+    directions, candidates, notes = np.empty((0, case.space.width)), 0, ["nobody is affected"]
+    if not case.favourable.all():
         monitor.begin(SEARCH_SHARE)
-        found = find_directions(affected, generator, wanted, settings, rng, monitor)
+        found = find_directions(case.searched(), generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
-    provenance = replace(_provenance(problem, generator, ()), candidates=candidates, complete=monitor.stopped is None)
-    if isinstance(box, RobustModel):
-        notes.append(f"recourse survives {box.robust.described}")
-    before = searched_rays(box)
+    provenance = replace(_provenance(case.model, generator), candidates=candidates, complete=monitor.stopped is None)
+    if isinstance(case.model, RobustModel):
+        notes.append(f"recourse survives {case.model.robust.described}")
+    before = searched_rays(case.model)
     monitor.begin()
-    ex = build(problem, rows, favourable, directions, provenance, monitor)
+    ex = scaled_along(case, directions, provenance, monitor)
     if ex.n_unknown:
         notes = [note for note in notes if not note.startswith("stopped early")]
         notes.append(unknown_note(monitor, ex.n_affected, ex.n_unknown))
-    if searched := searched_rays(box) - before:
+    if searched := searched_rays(case.model) - before:
         notes.append(f"{searched:,} of {ex.scalars.size:,} minimum scalars are searched: the rest are exact")
-    if not favourable.any() and not ex.n_covered:
+    if not case.favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
-    calls, asked = tally(box)
-    counted = replace(provenance, model_calls=calls, model_rows=asked, complete=monitor.stopped is None)
+    if given.left_out:
+        notes.append(f"columns that the model does not take were left out: {', '.join(given.left_out)}")
+    counted = _counted(provenance, case.model, complete=monitor.stopped is None)
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 
-def _provenance(problem: Problem, generator: DirectionGenerator | None, notes: tuple[str, ...]) -> Provenance:
-    box = problem.model
-    assert isinstance(box, (BlackBox, Compiled, RobustModel))
+def _provenance(model: Model, generator: DirectionGenerator | None) -> Provenance:
+    assert isinstance(model, (BlackBox, Compiled, RobustModel))
     return Provenance(
         version=__version__,
-        model=box.name,
-        method="exact" if box.exact else "searched",
-        favourable=box.decide.described,
+        model=model.name,
+        method="exact" if model.exact else "searched",
+        favourable=model.decide.described,
         generator="climbed chains" if generator is None else repr(generator),
         candidates=0,
         model_calls=0,
         model_rows=0,
-        notes=notes,
-        clearance=rounding_of(box),
+        clearance=rounding_of(model),
     )
 
 
-def _posed(
-    model: Any,
-    X: Any,
-    cost: CostModel,
-    budget: float,
-    settings: Settings,
-    favourable: Any,
-    threshold: float | None,
-    robust: Robust | None,
-) -> tuple[Problem, Rows, BoolArray]:
-    """The problem, without inputs as yet, all rows, and which of them have the favourable outcome already."""
-    if robust is not None:
-        check_instance("robust", robust, Robust)
-    space = cost.space
-    rows = Rows.read(space, X)
-    box = as_model(
-        model,
-        space,
-        favourable=favourable,
-        threshold=threshold,
-        grid=settings.grid,
-        scalars=settings.scalars,
-        batch_rows=settings.batch_rows,
-        timeout=settings.timeout,
-        compile=False,
-    )
-    try:
-        decided = own_rows(box, X, rows)
-        if settings.exact and settings.scalars is None:
-            assert isinstance(box, BlackBox)
-            box = compiled_on(box, rows, decided)
-        asked = box if robust is None else robust_model(box, robust, sample(rows))
-    except TimeUp:
-        raise TimeLimitError(
-            f"time_limit was over before {box.name} was read, checked and asked about all {len(rows):,} rows; allow "
-            "more time, or give fewer rows"
-        ) from None
-    return Problem(asked, rows[:0].dense(), cost, budget, settings.max_scalar), rows, decided
-
-
-def _searched(rows: Rows) -> FloatArray:
-    """The rows that a search sees: all of them, or of compact ones as many as are expanded at a time.
-
-    Which ones depends on their content alone, not on their order.
-    """
-    return rows.some(content_order(rows.values, 0)) if len(rows) > rows.at_once else rows.dense()
+def _counted(provenance: Provenance, model: Model, *, complete: bool = True) -> Provenance:
+    """The same with how often the model was asked by now."""
+    calls, asked = tally(model)
+    return replace(provenance, model_calls=calls, model_rows=asked, complete=complete)
 
 
 def _check_generator(generator: DirectionGenerator | None) -> None:
     if generator is not None and (isinstance(generator, type) or not callable(getattr(generator, "propose", None))):
         raise InvalidParameterError(f"generator must have a propose method; got {describe(generator)}")
-
-
-def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
-    """The columns of a frame that the model takes: those of the space, or else those it was trained on."""
-    if isinstance(X, np.ndarray):
-        return X
-    names = list(nw.from_native(X, eager_only=True).columns)
-    if space is not None:
-        known = list(space.table.names)
-    else:
-        trained = getattr(model, "feature_names_in_", None)
-        known = names if trained is None else [str(name) for name in trained]
-    if set(known) >= set(names) or not set(known) <= set(names):
-        return X  # nothing is too much, or something else is wrong, which encode or the model will say
-    return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()

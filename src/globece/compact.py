@@ -81,11 +81,15 @@ class Rows:
         """How many rows are expanded at a time."""
         return max(1, CHUNK // (8 * self.space.width)) if self.is_compact else max(1, len(self))
 
-    def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """The encoded matrix in parts of bounded size, and where each belongs."""
+    def slices(self) -> Iterator[slice]:
+        """Parts of which the encoded matrix has a bounded size."""
         step = self.at_once
         for start in range(0, len(self), step):
-            part = slice(start, min(start + step, len(self)))
+            yield slice(start, min(start + step, len(self)))
+
+    def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """The encoded matrix in such parts, and where each belongs."""
+        for part in self.slices():
             yield part, self[part].dense()
 
     def some(self, order: IntArray) -> FloatArray:

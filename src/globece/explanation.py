@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from globece import rays
+from globece.case.affected import Affected, Case
+from globece.case.recourse import Recourse, mean_cost
+from globece.case.scaling import Scaled, in_reach, scale
+from globece.case.verification import confirmed, trusting
 from globece.compact import Rows
 from globece.costs import CostModel
-from globece.directions.protocol import Problem
-from globece.directions.scaling import in_reach, scale
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -31,10 +33,8 @@ from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.models.robust import own
 from globece.progress import Monitor
-from globece.recourse import Recourse
-from globece.rules import SPACINGS, RulesChart, mean_cost, rules_chart
+from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
-from globece.verification import confirmed, trusting
 
 if TYPE_CHECKING:
     from globece.bounds import LowerBound
@@ -367,14 +367,12 @@ class Explanation(Recourse):
             raise InvalidDataError("the frame has no rows")
         favourable = np.concatenate([own(asked).favourable(Z) for _, Z in rows.chunks()])
 
-        def applied(problem: Problem) -> Explanation:
+        def applied(case: Case) -> Explanation:
             notes = (*self.provenance.notes, "directions applied to other rows")
-            method = "exact" if problem.model.exact else "searched"
-            return build(
-                problem, rows, favourable, self.directions, replace(self.provenance, notes=notes, method=method)
-            )
+            method = "exact" if case.model.exact else "searched"
+            return scaled_along(case, self.directions, replace(self.provenance, notes=notes, method=method))
 
-        return trusting(Problem(asked, rows[:0].dense(), self.cost, self.budget, self.max_scalar), applied)
+        return trusting(Case(asked, rows, favourable, self.cost, self.budget, self.max_scalar), applied)
 
     def robustness(self, margins: Any = None, **asked: Any) -> Robustness:
         """Coverage of these directions against the margin that recourse must keep.
@@ -397,7 +395,7 @@ class Explanation(Recourse):
         """
         from globece.bounds import lower_bound
 
-        problem = Problem(self._model(None), self.inputs, self.cost, self.budget)
+        problem = Affected(self._model(None), self.inputs, self.cost, self.budget)
         found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
         return replace(found, score=self.score)
 
@@ -490,24 +488,15 @@ class Explanation(Recourse):
         return "\n".join(parts)
 
 
-def build(
-    problem: Problem,
-    inputs: Rows,
-    favourable: BoolArray,
-    directions: FloatArray,
-    provenance: Provenance,
-    monitor: Monitor | None = None,
+def scaled_along(
+    case: Case, directions: FloatArray, provenance: Provenance, monitor: Monitor | None = None
 ) -> Explanation:
-    """Scale directions over all affected rows, check every counterfactual, and put the explanation together.
+    """Scale directions over all affected inputs, check every counterfactual, and put the explanation together.
 
     Parameters
     ----------
-    problem
-        As for the search; its inputs do not matter here.
-    inputs
-        All rows.
-    favourable
-        Which of them have the favourable outcome already.
+    case
+        Whose affected inputs travel.
     directions
         The directions chosen.
     provenance
@@ -515,37 +504,40 @@ def build(
     monitor
         Asked whether the time is up: who is not reached by then, or on Ctrl-C, is left out and counted.
     """
-    rows = np.flatnonzero(~favourable)
-    affected = inputs[rows]
-    scalars, costs = np.empty((len(directions), len(rows))), np.empty((len(directions), len(rows)))
+    inputs = case.inputs
+    scalars, costs = np.empty((len(directions), len(inputs))), np.empty((len(directions), len(inputs)))
 
     def work(part: IntArray) -> None:
-        some = replace(problem, inputs=affected[part].dense())
+        some = case.part(part)
         scaled = confirmed(some, directions, scale(some, directions))
         scalars[:, part], costs[:, part] = scaled.scalar, scaled.cost
 
     monitor = monitor or Monitor()
     # how many are scaled at first: then the clock is looked at, and Ctrl-C has something to return
-    timed, untimed = (64, 16_384) if problem.model.exact else (8, 1024)
+    timed, untimed = (64, 16_384) if case.model.exact else (8, 1024)
     first = untimed if monitor.time_limit is None else timed
-    reached = in_reach(len(rows), work, monitor, first=first, most=affected.at_once)
-    n_unknown = len(rows) - len(reached)
-    if n_unknown:
-        rows, affected, scalars, costs = rows[reached], affected[reached], scalars[:, reached], costs[:, reached]
+    reached = in_reach(len(inputs), work, monitor, first=first, most=inputs.at_once)
+    if len(reached) < len(inputs):
+        case, scalars, costs = case.only(reached), scalars[:, reached], costs[:, reached]
+    return explanation_of(case, directions, Scaled(scalars, costs), provenance)
+
+
+def explanation_of(case: Case, directions: FloatArray, scaled: Scaled, provenance: Provenance) -> Explanation:
+    """The explanation that minimum scalars and costs of a case's affected inputs make."""
     return Explanation(
-        space=problem.space,
-        cost=problem.cost,
-        budget=problem.budget,
+        space=case.space,
+        cost=case.cost,
+        budget=case.budget,
         directions=directions,
-        encoded=affected,
-        rows=rows,
-        n_rows=len(favourable),
-        scalars=scalars,
-        costs=costs,
+        encoded=case.inputs,
+        rows=case.affected,
+        n_rows=len(case.rows),
+        scalars=scaled.scalar,
+        costs=scaled.cost,
         provenance=provenance,
-        max_scalar=problem.max_scalar,
-        model=problem.model,
-        n_unknown=n_unknown,
+        max_scalar=case.max_scalar,
+        model=case.model,
+        n_unknown=len(case.unknown),
     )
 
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from globece import rays
-from globece.directions.protocol import Problem
-from globece.directions.scaling import scale, score
+from globece.case.affected import Affected
+from globece.case.recourse import score
+from globece.case.scaling import scale
+from globece.case.verification import confirmed, trusting
 from globece.errors import InvalidParameterError, check_number, check_numbers, wrong
 from globece.explanation import Explanation
 from globece.models.adapt import Compiled, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.robust import Robust, own
 from globece.space import FloatArray
-from globece.verification import confirmed, trusting
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     if margins is None:
         margins = np.linspace(0.0, 0.4, 9) if whole.scale == "probability" else np.linspace(0.0, 2.0, 9)
     allowed = "ascending numbers >= 0"
-    if not isinstance(margins, (list, tuple)) and np.ndim(margins) == 0:
+    if not isinstance(margins, (list, tuple, np.ndarray)):
         margins = [check_number("margins", margins)]
     tried = check_numbers("margins", margins, allowed, low=0.0)
     if not tried.size or (np.diff(tried) <= 0).any():
@@ -77,7 +78,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     found = []
     for margin in tried:
         model = robust_model(box, replace(whole, margin=float(margin)), Z)
-        problem = Problem(model, Z, cost, explanation.budget, explanation.max_scalar)
+        problem = Affected(model, Z, cost, explanation.budget, explanation.max_scalar)
         costs = trusting(problem, lambda p: confirmed(p, explanation.directions, scale(p, explanation.directions))).cost
         least = costs.min(axis=0, initial=np.inf)
         paid = np.sort(least[np.isfinite(least)])

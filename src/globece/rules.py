@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from globece import rays
+from globece.case.recourse import mean_cost
 from globece.costs import CostModel
 from globece.errors import (
     check_choice,
@@ -347,8 +348,3 @@ def _rules_between(space: FeatureSpace, delta: FloatArray, low: float, high: flo
         if fired:
             rules.append(_rule(s.feature, fired, s.target, float(s.bounds[fired[-1]])))
     return tuple(sorted(rules, key=lambda rule: rule.k))
-
-
-def mean_cost(costs: FloatArray) -> float:
-    """Average of finite costs, the same in whatever order they come; ``inf`` where there are none."""
-    return float(np.sort(costs).sum() / costs.size) if costs.size else float("inf")

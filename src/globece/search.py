@@ -15,32 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece import rays
+from globece.case.affected import Affected
+from globece.case.ordering import content_order
+from globece.case.scaling import scale
 from globece.directions.chains import Chain, as_matrix, variations
 from globece.directions.climbing import Effort, Judge, climb, first_moves, in_order
 from globece.directions.constraints import movable_features
-from globece.directions.protocol import DirectionGenerator, Problem, proposed
-from globece.directions.scaling import content_order, scale
-from globece.errors import (
-    InvalidParameterError,
-    TimeLimitError,
-    check_choice,
-    check_count,
-    check_flag,
-    check_limit,
-    keep_checked,
-    wrong,
-)
+from globece.directions.protocol import DirectionGenerator, proposed
+from globece.errors import TimeLimitError
 from globece.models.adapt import Compiled
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox, check_grid, check_scalars
+from globece.models.blackbox import BlackBox
 from globece.models.networks import ReLUNetwork
 from globece.progress import INTERRUPTIONS, Monitor, TimeUp
+from globece.settings import Settings
 from globece.space import FloatArray, IntArray
 
 # One more direction must lower the score by this share to be worth reading.
 PLATEAU = 0.02
 MOST_DIRECTIONS = 10
-MOST_SAMPLES = 1_000_000
 CHUNK = 50  # candidates between two looks at the clock
 
 
@@ -73,62 +66,6 @@ ROUGH_POINTS = 16  # along a black box's ray, while climbing
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How hard to search.
-
-    Parameters
-    ----------
-    max_features
-        Most features that a direction may move, when chains are climbed: people must read the result.
-    rays
-        Most rays to follow while climbing; by default as many as the kind of model and the affected inputs warrant.
-    samples
-        Candidate directions to ask a generator for, n_s; at most 1,000,000.
-    select
-        ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
-    max_scalar
-        Largest scalar, beside the budget; the paper's is 5.
-    scalars
-        Exact scalars to try on a black box, ascending from 0 on, in place of grid and bisection; the paper's are 1,000
-        from 0 to 5.
-    grid
-        Points that the search on a black box tries along each ray, at most 50,000.
-    batch_rows
-        Most rows that a black box gets at once.
-    timeout
-        Seconds that one call of a black box may take.
-    exact
-        Whether to follow the model exactly where it can be compiled; ``False`` treats every model as a black box.
-    """
-
-    max_features: int = 6
-    rays: int | None = None
-    samples: int = 1000
-    select: Literal["scaled", "fixed"] = "scaled"
-    max_scalar: float | None = None
-    scalars: tuple[float, ...] | None = None
-    grid: int = 256
-    batch_rows: int = 65_536
-    timeout: float | None = None
-    exact: bool = True
-
-    def __post_init__(self) -> None:
-        keep_checked(
-            self,
-            max_features=check_count("max_features", self.max_features),
-            rays=None if self.rays is None else check_count("rays", self.rays),
-            samples=check_count("samples", self.samples, high=MOST_SAMPLES),
-            select=check_choice("select", self.select, ("scaled", "fixed")),
-            max_scalar=check_limit("max_scalar", self.max_scalar),
-            scalars=None if self.scalars is None else tuple(check_scalars(self.scalars).tolist()),
-            grid=check_grid(self.grid),
-            batch_rows=check_count("batch_rows", self.batch_rows),
-            timeout=check_limit("timeout", self.timeout),
-            exact=check_flag("exact", self.exact),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """What a search found: directions, and what it did for them."""
 
@@ -138,7 +75,7 @@ class Found:
 
 
 def find_directions(
-    problem: Problem,
+    problem: Affected,
     generator: DirectionGenerator | None,
     n_directions: int | Literal["auto"],
     settings: Settings,
@@ -175,7 +112,7 @@ def find_directions(
 
 
 def _climbed(
-    problem: Problem, wanted: int, plateau: float, settings: Settings, salt: int, monitor: Monitor
+    problem: Affected, wanted: int, plateau: float, settings: Settings, salt: int, monitor: Monitor
 ) -> tuple[FloatArray, int]:
     """Climb chains one after the other, then polish them together; return directions, and how many were seen."""
     ordered, _ = in_order(problem, salt)
@@ -297,7 +234,7 @@ def greedy(costs: FloatArray, budget: float, n: int, plateau: float = 0.0) -> In
     return np.array(chosen, dtype=np.int64)
 
 
-def _cover_at_one(problem: Problem, candidates: FloatArray, wanted: int, monitor: Monitor) -> IntArray:
+def _cover_at_one(problem: Affected, candidates: FloatArray, wanted: int, monitor: Monitor) -> IntArray:
     """The paper's choice: each time the candidate that flips most of the inputs left at k = 1; of equals the cheaper.
 
     Flips are kept as bits, one per candidate and input.
@@ -332,7 +269,7 @@ def _cover_at_one(problem: Problem, candidates: FloatArray, wanted: int, monitor
 
 
 def _race(
-    problem: Problem, candidates: FloatArray, wanted: int, plateau: float, salt: int, monitor: Monitor
+    problem: Affected, candidates: FloatArray, wanted: int, plateau: float, salt: int, monitor: Monitor
 ) -> IntArray:
     """Judge all candidates on few inputs and the better ones on more; choose greedily among the last ones left."""
     order = content_order(problem.inputs, salt)
@@ -375,7 +312,7 @@ def _rough(model: Model, points: int) -> Model:
     return model
 
 
-def _judge(problem: Problem, candidates: FloatArray, model: Model, monitor: Monitor, stage: str) -> FloatArray:
+def _judge(problem: Affected, candidates: FloatArray, model: Model, monitor: Monitor, stage: str) -> FloatArray:
     """Minimum costs of candidates, in chunks; fewer rows than candidates where the time was up."""
     done = [np.empty((0, len(problem.inputs)))]
     try:
@@ -401,17 +338,3 @@ def _shortlist(costs: FloatArray, budget: float, wanted: int, keep: int) -> IntA
         kept.extend(np.argsort(totals, kind="stable")[:share].tolist())
         best = np.minimum(best, capped[pick])
     return np.array(sorted(set(kept)), dtype=np.int64)
-
-
-def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:
-    """Return ``n_directions`` if it can be searched for; otherwise raise."""
-    if isinstance(n_directions, str):
-        if n_directions != "auto":
-            raise wrong("n_directions", "a whole number >= 1 or 'auto'", n_directions)
-        return "auto"
-    n = check_count("n_directions", n_directions)
-    if n > settings.samples:
-        raise InvalidParameterError(
-            f"n_directions is {n} but only {settings.samples} candidates are sampled; raise samples or ask for fewer"
-        )
-    return n

@@ -20,8 +20,8 @@ from globece import baselines, datasets, directions, plots, testing
 from globece.audit.result import check_exceeds
 from globece.baselines.settings import fast_settings
 from globece.bounds import lower_bound
+from globece.case.affected import Affected
 from globece.datasets import user_studies
-from globece.directions.protocol import Problem
 from globece.io import audits, frames, model_files, recourse_sets, results
 from globece.rules import rules_at, rules_chart
 from globece.testing.models import ModelCase, random_directions
@@ -111,11 +111,11 @@ def ruled() -> baselines.RecourseSet:
 
 
 @cache
-def problem() -> Problem:
+def problem() -> Affected:
     ex = explanation()
     Z = space().encode(rows())
     assert ex.model is not None
-    return Problem(ex.model, ex.inputs, ex.cost, ex.budget, None, Z[f(rows()) == 1])
+    return Affected(ex.model, ex.inputs, ex.cost, ex.budget, None, Z[f(rows()) == 1])
 
 
 def more_values() -> dict[str, Callable[[], Any]]:
@@ -322,7 +322,7 @@ def _generators() -> list[Door]:
         _door("from_rules", rules, space=S, rules={"a": 1.0}),
         _door("nearest_favourable", directions.nearest_favourable),
         _door("explain(nearest_favourable)", local_rows, of=directions.nearest_favourable),
-        _door("Problem", directions.Problem, model=P.model, inputs=P.inputs, cost=P.cost, budget=10.0),
+        _door("Affected", directions.Affected, model=P.model, inputs=P.inputs, cost=P.cost, budget=10.0),
         _door("GeneratorCase", testing.GeneratorCase, generator=directions.UniformSampling(), problem=P),
         _door("GeneratorCase.propose", testing.GeneratorCase(directions.UniformSampling(), P).propose),
         _door("ModelCase", ModelCase, model=P.model, rows=P.inputs),
@@ -353,7 +353,7 @@ def _results() -> list[Door]:
         _door("ex.robustness", exact.robustness),
         _door("ex.robustness(Robust)", robustness, of=gc.Robust, margins=[0.0]),
         _door("ex.lower_bound", exact.lower_bound),
-        _door("lower_bound", lower_bound, problem=Problem(exact.model, exact.inputs, exact.cost, exact.budget)),
+        _door("lower_bound", lower_bound, problem=Affected(exact.model, exact.inputs, exact.cost, exact.budget)),
         _door("rules_at", rules_at, space=ex.space, delta=ex.directions[0]),
         _door(
             "rules_chart", rules_chart, cost=ex.cost, delta=ex.directions[0], Z=ex.inputs, scalars=ex.scalars[0],

@@ -15,6 +15,7 @@ from xgboost import XGBClassifier
 
 from globece import CostModel, FeatureSpace, as_model
 from globece.directions import (
+    Affected,
     ClosedForm,
     Evolution,
     FixedDirections,
@@ -25,7 +26,6 @@ from globece.directions import (
     ItemsetSampling,
     MeanDifference,
     Mixed,
-    Problem,
     UniformSampling,
     nearest_favourable,
 )
@@ -38,21 +38,21 @@ LABEL = approve(FRAME)
 TIGHT = {"immutable": ["job"], "increasing": ["age", "school"], "permitted": {"housing": ["own", "rent"]}}
 
 
-def problem_of(model: Any, X: Any, space: FeatureSpace, **wanted: Any) -> Problem:
+def problem_of(model: Any, X: Any, space: FeatureSpace, **wanted: Any) -> Affected:
     Z = space.encode(X)
     asked = as_model(model, space, rows=Z, **wanted)
     favourable = asked.favourable(Z)
-    return Problem(asked, Z[~favourable], CostModel.bins(space), 10.0, favourable_rows=Z[favourable])
+    return Affected(asked, Z[~favourable], CostModel.bins(space), 10.0, favourable_rows=Z[favourable])
 
 
 @cache
-def frame_problem() -> Problem:
+def frame_problem() -> Affected:
     """Every kind of feature, every kind of constraint, missing values; a black box."""
     return problem_of(approve, FRAME, mixed_space(FRAME, **TIGHT))
 
 
 @cache
-def linear_problem() -> Problem:
+def linear_problem() -> Affected:
     """The same with a linear model that compiles."""
     X = FRAME.assign(income=FRAME["income"].fillna(2.0))
     text = ["housing", "job", "school"]
@@ -62,7 +62,7 @@ def linear_problem() -> Problem:
 
 
 @cache
-def tree_problem() -> Problem:
+def tree_problem() -> Affected:
     X = matrix(300)
     space = matrix_space(X, immutable=["age"], decreasing=["debts"], permitted={"home": ["own", "free"]})
     return problem_of(XGBClassifier(n_estimators=10, max_depth=3).fit(X, approve_matrix(X)), X, space)
@@ -168,7 +168,7 @@ class Rogue:
     def __init__(self, change: Any) -> None:
         self.change = change
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> Any:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> Any:
         found = UniformSampling().propose(problem, n, rng)
         return self.change(found, problem.space)
 

@@ -6,7 +6,7 @@ import pytest
 
 from globece import CostModel, FeatureSpace, as_model
 from globece.bounds import lower_bound
-from globece.directions import Problem
+from globece.directions import Affected
 from tests.paper_models import Kind, paper_problem
 
 pytestmark = pytest.mark.paper_data
@@ -17,13 +17,13 @@ LEAST = {"compas": 1.068, "german_credit": 1.049, "heloc": 0.407, "default_credi
 LOCAL = {"compas": 0.61, "german_credit": 0.68, "heloc": 2.03}
 
 
-def problem_of(dataset: str, kind: Kind) -> Problem:
+def problem_of(dataset: str, kind: Kind) -> Affected:
     given = paper_problem(dataset, kind)
     model = given.model.to_sklearn() if kind == "lr" else given.model
     groups = {name: columns for name, columns in given.features.items() if columns}
     space = FeatureSpace.from_matrix(given.x, columns=given.columns, groups=groups, ranges="unbounded")
     cost = CostModel.bins(space, widths=given.bin_widths)
-    return Problem(as_model(model, space, rows=given.x), given.x[given.affected], cost, 10.0)
+    return Affected(as_model(model, space, rows=given.x), given.x[given.affected], cost, 10.0)
 
 
 @pytest.mark.parametrize("dataset", LEAST)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from globece.bounds import lower_bound
-from globece.directions import Problem
+from globece.directions import Affected
 from tests.bound_problems import LINEAR, ODD, TREES, draw, least
 
 EQUAL = 1e-9
 FEW = 8000  # points; what has more is left to the long run
 
 
-def hold(problem: Problem, described: str) -> int:
+def hold(problem: Affected, described: str) -> int:
     """Check all bounds of a problem, fast and solved, and return how many inputs have recourse that is known."""
     truth = [least(problem, row, FEW) for row in problem.inputs]
     for solve in (0, len(truth)):

@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from globece import CostModel, FeatureSpace, as_model
 from globece.bounds import lower_bound
-from globece.directions import Problem, UniformSampling
-from globece.directions.scaling import scale
+from globece.case.scaling import scale
+from globece.directions import Affected, UniformSampling
 
 COLUMNS = ["a", "b", "h0", "h1", "h2", "s0", "s1", "c"]
 GROUPS = {"home": ["h0", "h1", "h2"], "sex": ["s0", "s1"]}
@@ -38,14 +38,14 @@ def rows(n: int, seed: int) -> np.ndarray:
     return np.column_stack([rng.normal(0, 2, n), rng.exponential(1, n), home, sex, rng.integers(0, 6, n)])
 
 
-def problem_of(model: Any, X: np.ndarray, constraints: dict[str, Any], cost: str, norm: Any, **wanted: Any) -> Problem:
+def problem_of(model: Any, X: np.ndarray, constraints: dict[str, Any], cost: str, norm: Any, **wanted: Any) -> Affected:
     space = FeatureSpace.from_matrix(X, columns=COLUMNS, groups=GROUPS, **{"whole": [], **constraints})
     weights = {"home": 0.7, "a": 1.5}
     costs = CostModel.deciles(space, X, weights=weights, norm=norm) if cost == "deciles" else None
     costs = costs or CostModel.bins(space, weights=weights, norm=norm)
     Z = space.encode(X)
     asked = as_model(model, space, rows=Z, **wanted)
-    return Problem(asked, Z[~asked.favourable(Z)], costs, 10.0)
+    return Affected(asked, Z[~asked.favourable(Z)], costs, 10.0)
 
 
 def labels(X: np.ndarray, seed: int) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_no_recourse_is_cheaper_than_its_bound(seed: int, constraints: dict[str,
 # -- linear models, against a linear program for every choice of categories ----------------------------------------
 
 
-def least_by_program(problem: Problem, w: np.ndarray, b: float, row: np.ndarray) -> float:
+def least_by_program(problem: Affected, w: np.ndarray, b: float, row: np.ndarray) -> float:
     space, cost, best = problem.space, problem.cost, np.inf
     options = []
     for f in space.blocks:
@@ -140,9 +140,9 @@ def test_many_prices_are_relaxed_and_stay_below() -> None:
     Z = space.encode(X)
     model = as_model((w, -3.0), space, rows=Z)
     affected = Z[~model.favourable(Z)]
-    same = lower_bound(Problem(model, affected, CostModel.bins(space), 10.0))
+    same = lower_bound(Affected(model, affected, CostModel.bins(space), 10.0))
     weights = {f"f{i}": 1.0 + i * 1e-9 for i in range(12)}  # all different, and as good as the same
-    other = lower_bound(Problem(model, affected, CostModel.bins(space, weights=weights), 10.0))
+    other = lower_bound(Affected(model, affected, CostModel.bins(space, weights=weights), 10.0))
     assert same.exact
     assert not other.exact
     assert (other.cost <= same.cost + 1e-6).all()
@@ -152,7 +152,7 @@ def test_many_prices_are_relaxed_and_stay_below() -> None:
 # -- trees, against every place that matters -----------------------------------------------------------------------
 
 
-def least_by_trying(problem: Problem, row: np.ndarray) -> float:
+def least_by_trying(problem: Affected, row: np.ndarray) -> float:
     space, trees = problem.space, problem.model.core.trees  # type: ignore[attr-defined]
     places: list[list[np.ndarray]] = []
     for f in space.features:
@@ -206,7 +206,7 @@ def test_bounds_hold_for_splits_by_category_and_missing_values(model: Any, norm:
     Z = space.encode(X)
     asked = as_model(model, space, rows=Z)
     assert asked.core.trees.odd_slot.size  # type: ignore[union-attr]
-    problem = Problem(asked, Z[~asked.favourable(Z)], CostModel.bins(space, norm=norm), 10.0)
+    problem = Affected(asked, Z[~asked.favourable(Z)], CostModel.bins(space, norm=norm), 10.0)
     fast, solved = lower_bound(problem), lower_bound(problem, solve=4, time_limit=4.0)
     D = UniformSampling(n_features=4).propose(problem, 300, np.random.default_rng(0))
     found = scale(problem, D).cost.min(axis=0)

@@ -27,8 +27,8 @@ from globece.baselines.items import Items
 from globece.baselines.itemsets import combinations_seen, frequent, item_bits, itemsets, pack, unpack
 from globece.baselines.optimise import Limits, optimise
 from globece.baselines.swaps import Ledger
+from globece.case.recourse import mean_cost, score
 from globece.cli import main
-from globece.directions.scaling import score
 from globece.errors import (
     FileFormatError,
     InvalidDataError,
@@ -39,7 +39,6 @@ from globece.errors import (
 from globece.io import recourse_sets, results
 from globece.models.adapt import as_model
 from globece.progress import Monitor
-from globece.rules import mean_cost
 from tests.paper_models import paper_problem
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 

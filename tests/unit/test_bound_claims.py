@@ -17,7 +17,7 @@ from globece import CostModel, FeatureSpace, as_model
 from globece.bounds import lower_bound
 from globece.bounds.attained import attains, may_become
 from globece.bounds.cells import nearest
-from globece.directions import Problem
+from globece.directions import Affected
 from globece.errors import VerificationError
 from globece.models.adapt import Compiled
 from tests.bound_problems import draw, least
@@ -27,7 +27,7 @@ def rows(n: int = 120, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, 3)).round(2)
 
 
-def problem_of(model: Any, X: Any, budget: float = 10.0, **constraints: Any) -> Problem:
+def problem_of(model: Any, X: Any, budget: float = 10.0, **constraints: Any) -> Affected:
     space = (
         FeatureSpace.from_frame(X, **constraints)
         if hasattr(X, "columns")
@@ -35,7 +35,7 @@ def problem_of(model: Any, X: Any, budget: float = 10.0, **constraints: Any) -> 
     )
     Z = space.encode(X)
     asked = as_model(model, space, rows=Z)
-    return Problem(asked, Z[~asked.favourable(Z)], CostModel.bins(space), budget)
+    return Affected(asked, Z[~asked.favourable(Z)], CostModel.bins(space), budget)
 
 
 @pytest.mark.parametrize("favourable", [0, 1])
@@ -44,7 +44,7 @@ def test_votes_that_tie_are_decided_as_the_forest_does(favourable: int) -> None:
     forest = RandomForestClassifier(2, max_leaf_nodes=7, random_state=3).fit(X, (X.sum(axis=1) > 0).astype(int))
     space = FeatureSpace.from_matrix(X)
     asked = as_model(forest, space, rows=X, favourable=favourable)
-    problem = Problem(asked, X[~asked.favourable(X)][:12], CostModel.bins(space), 10.0)
+    problem = Affected(asked, X[~asked.favourable(X)][:12], CostModel.bins(space), 10.0)
     found = lower_bound(problem, solve=12)
     assert found.exact
     truth = np.array([least(problem, row) for row in problem.inputs])

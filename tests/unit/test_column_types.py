@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from globece import Explanation, FeatureSpace, GlobeCEError, audit, explain
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownCategoryError
-from globece.search import Settings
+from globece.settings import Settings
 
 N = 12
 A = np.random.default_rng(0).normal(size=N)

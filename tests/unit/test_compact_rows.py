@@ -14,11 +14,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from globece import Explanation, FeatureSpace, compact, explain
+from globece.case.posing import compiled_on
 from globece.compact import Rows
 from globece.errors import GlobeCEWarning
 from globece.models.adapt import Compiled, as_model
-from globece.posing import compiled_on
-from globece.search import Settings
+from globece.settings import Settings
 from tests.problems import approve, mixed_frame, mixed_space
 
 QUICK = Settings(rays=500)

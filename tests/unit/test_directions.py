@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 
 from globece import CostModel, FeatureSpace, Settings, as_model, explain
 from globece.directions import (
+    Affected,
     ClosedForm,
     FixedDirections,
     FromLocal,
@@ -20,7 +21,6 @@ from globece.directions import (
     ItemsetSampling,
     MeanDifference,
     Mixed,
-    Problem,
     UniformSampling,
     nearest_favourable,
 )
@@ -31,12 +31,12 @@ from globece.errors import InvalidDirectionError, InvalidParameterError, ModelEr
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
 
-def problem_of(model: Any, X: Any, space: FeatureSpace, norm: Any = "l1", **wanted: Any) -> Problem:
+def problem_of(model: Any, X: Any, space: FeatureSpace, norm: Any = "l1", **wanted: Any) -> Affected:
     Z = space.encode(X)
     asked = as_model(model, space, rows=Z, **wanted)
     favourable = asked.favourable(Z)
     cost = CostModel.bins(space, norm=norm)
-    return Problem(asked, Z[~favourable], cost, 10.0, favourable_rows=Z[favourable])
+    return Affected(asked, Z[~favourable], cost, 10.0, favourable_rows=Z[favourable])
 
 
 def rng() -> np.random.Generator:
@@ -110,7 +110,7 @@ def test_several_half_spaces_each_have_a_closed_form() -> None:
 # -- importance --------------------------------------------------------------------------------------------------------
 
 
-def shares_of(problem: Problem, D: np.ndarray) -> dict[str, float]:
+def shares_of(problem: Affected, D: np.ndarray) -> dict[str, float]:
     return {f.name: float(D[:, f.columns].any(axis=1).mean()) for f in problem.space.features}
 
 

@@ -93,10 +93,10 @@ def test_exact_rays_give_what_the_plain_protocol_gives(dataset: str, kind: str) 
 
 def test_drop_takes_the_continuous_features_out_of_a_direction_and_leaves_the_rest() -> None:
     from globece import as_model
-    from globece.directions.protocol import Problem
+    from globece.case.affected import Affected
 
     on = case(QUICK, "german_credit", "lr")
-    problem = Problem(as_model(on.own, on.space), on.rows, on.cost, 10.0)
+    problem = Affected(as_model(on.own, on.space), on.rows, on.cost, 10.0)
     whole, dropped = (methods.Drawn(0, 5, 5.0, drop=drop).propose(problem, 20, None) for drop in (False, True))
     numbers = [f.start for f in on.space.features if not f.is_block]
     assert (dropped[:, numbers] == 0).all()

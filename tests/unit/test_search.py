@@ -11,10 +11,11 @@ from xgboost import XGBClassifier
 
 import globece as gc
 from globece import rays
+from globece.case.recourse import score
+from globece.case.scaling import scale
 from globece.datasets.user_studies import black_box_1
-from globece.directions import FixedDirections, GreedyChains, Problem, UniformSampling, climbing
+from globece.directions import Affected, FixedDirections, GreedyChains, UniformSampling, climbing
 from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
-from globece.directions.scaling import scale, score
 from globece.errors import GlobeCEError, InvalidParameterError
 from tests.problems import approve_matrix, matrix, matrix_space
 
@@ -107,7 +108,7 @@ def test_chains_as_a_generator() -> None:
     space = matrix_space(X)
     box = gc.as_model(TREES, space, rows=space.encode(X))
     Z = space.encode(X)
-    problem = Problem(box, Z[~box.favourable(Z)], gc.CostModel.bins(space), 10.0)
+    problem = Affected(box, Z[~box.favourable(Z)], gc.CostModel.bins(space), 10.0)
     found = GreedyChains(max_features=3).propose(problem, 3, np.random.default_rng(0))
     assert 1 <= len(found) <= 3
     assert ((found != 0).sum(axis=1) >= 1).all()
@@ -138,7 +139,7 @@ def test_bad_directions_and_spaces() -> None:
 def test_every_move_is_needed(model: Any) -> None:
     space = matrix_space(X)
     ex = gc.explain(model, X, space=space, rng=1, n_directions=3)
-    problem = Problem(ex.model, ex.inputs, ex.cost, ex.budget)
+    problem = Affected(ex.model, ex.inputs, ex.cost, ex.budget)
     for i, delta in enumerate(ex.directions):
         moved = [f for f in space.features if delta[f.columns].any()]
         others = np.delete(ex.costs, i, axis=0).min(axis=0, initial=ex.budget)

@@ -11,12 +11,12 @@ from sklearn.svm import SVC
 
 import globece
 from globece import FeatureSpace, Settings, as_model, explain
-from globece.directions.protocol import Problem
-from globece.directions.scaling import scale
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from globece.case.verification import Disagreement, confirmed
 from globece.errors import GlobeCEWarning, VerificationError
 from globece.models import adapt
 from globece.models.adapt import Compiled
-from globece.verification import Disagreement, confirmed
 from tests.problems import matrix, matrix_space
 
 X = matrix(200)
@@ -70,7 +70,7 @@ def test_a_model_that_answers_by_chance_is_an_error() -> None:
     rng = np.random.default_rng(0)
     space = matrix_space(X)
     box = as_model(lambda rows: (rows[:, 0] > 3) & (rng.random(len(rows)) < 0.5), space, favourable=True)
-    problem = Problem(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 10.0)
+    problem = Affected(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 10.0)
     delta = np.eye(space.width)[:1]
     with pytest.raises(VerificationError, match="does the model answer differently each time"):
         confirmed(problem, delta, scale(problem, delta))

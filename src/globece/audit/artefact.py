@@ -10,9 +10,9 @@ import numpy as np
 from globece.audit.pool import Pool, within
 from globece.bounds import lower_bound
 from globece.bundle import bundle
+from globece.case.affected import Case
+from globece.case.scaling import Scaled, scale
 from globece.costs import CostModel
-from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, scale
 from globece.errors import GlobeCEError
 from globece.pricing import costs_at
 from globece.progress import Monitor, Pace, check_time, is_timed
@@ -105,62 +105,56 @@ def _same(gap: float, p: float, then_gap: float, then_p: float, level: float) ->
     return bool(then_p < level and np.sign(then_gap) == np.sign(gap))
 
 
-def other_costs(
-    problem: Problem, pool: Pool, rows: FloatArray, judge: Callable[[Pool], FloatArray]
-) -> Iterator[Version]:
+def other_costs(case: Case, pool: Pool, judge: Callable[[Pool], FloatArray]) -> Iterator[Version]:
     """Price the same directions otherwise: by deciles or bins, and with weights that are off.
 
     Parameters
     ----------
-    problem, pool
+    case, pool
         The affected inputs, and the candidates, followed up to :data:`FACTOR` times the budget.
-    rows
-        All rows, encoded, for their deciles.
     judge
         Lets the groups choose from a pool; what each input then pays.
     """
-    cost, space = problem.cost, problem.space
+    cost, space = case.cost, case.space
     weights = dict(zip(space.names, cost.weights.tolist(), strict=True))
     if any(f.kind == "continuous" for f in space.movable):  # to others bins and deciles are one
         if cost.kind == "deciles":
             name, other = "equal-width bins", CostModel.bins(space, weights=weights, norm=cost.norm)
         else:
-            name, other = "deciles", CostModel.deciles(space, space.decode(rows), weights=weights, norm=cost.norm)
-        exact = problem.model.exact  # then rays are cheap, and are followed again as far as these prices let them
-        again = scale(replace(problem, cost=other), pool.directions) if exact else _repriced(problem, pool, other)
+            name, other = "deciles", CostModel.deciles(space, case.rows.decode(), weights=weights, norm=cost.norm)
+        # where rays are cheap, they are followed again as far as these prices let them
+        again = _followed(case, pool, other) if case.model.exact else _repriced(case, pool, other)
         yield Version(name, judge(replace(pool, scaled=again)), f"a change priced by {name} instead of {cost.kind}")
     rng = np.random.default_rng(0)
     for _ in range(DRAWS):
         # nobody who could pay these prices needs more than FACTOR times the budget at the old ones
         factor = FACTOR ** rng.uniform(-1.0, 1.0, len(space.features))
-        again = _repriced(problem, pool, replace(cost, weights=cost.weights * factor))
+        again = _repriced(case, pool, replace(cost, weights=cost.weights * factor))
         remark = f"each feature's weight off by up to a factor of {FACTOR:g}"
         yield Version("other weights", judge(replace(pool, scaled=again)), remark)
 
 
-def least(problem: Problem) -> Version | Check:
+def least(case: Case) -> Version | Check:
     """What recourse costs each input at least, whatever the directions; a check that says so where that is unknown."""
     try:
-        bound, exact = _bound(problem)
+        bound, exact = _bound(case)
     except GlobeCEError as error:
         return Check(BOUND, {}, np.nan, np.nan, None, str(error))
-    cost = np.where(bound > problem.budget, np.inf, bound)
+    cost = np.where(bound > case.budget, np.inf, bound)
     remark = "the exact minimum over any change at all" if exact else "a bound over any change at all"
     return Version(BOUND, cost, remark, exact)
 
 
-def _bound(problem: Problem) -> tuple[FloatArray, bool]:
+def _bound(case: Case) -> tuple[FloatArray, bool]:
     """Lower bounds, and whether all of them are minima; in short batches where there is a time limit."""
-    if not is_timed():
-        found = lower_bound(problem)
-        return found.cost, found.exact
-    cost, exact, pace = np.empty(len(problem.inputs)), True, Pace(16)
+    n, most = len(case.inputs), case.inputs.at_once
+    cost, exact, pace = np.empty(n), True, Pace(16)
     start = 0
-    while start < len(cost):
+    while start < n:
         check_time()
-        part = slice(start, min(start + pace.size, len(cost)))
+        part = slice(start, min(start + (min(pace.size, most) if is_timed() else most), n))
         pace.start()
-        found = lower_bound(replace(problem, inputs=problem.inputs[part]))
+        found = lower_bound(case.part(np.arange(part.start, part.stop)))
         pace.done(part.stop - start)
         cost[part], exact, start = found.cost, exact and found.exact, part.stop
     return cost, exact
@@ -171,6 +165,17 @@ def untried(name: str, monitor: Monitor) -> Check:
     return Check(name, {}, np.nan, np.nan, None, f"not tried ({monitor.stopped})")
 
 
-def _repriced(problem: Problem, pool: Pool, cost: CostModel) -> Scaled:
-    paid = costs_at(cost, problem.inputs, bundle(problem.space, pool.directions), pool.far.scalar)
-    return within(Scaled(pool.far.scalar, paid), problem.budget)
+def _followed(case: Case, pool: Pool, cost: CostModel) -> Scaled:
+    """The same directions, followed again as far as other prices let them."""
+    priced = replace(case, cost=cost)
+    parts = [scale(priced.part(np.arange(part.start, part.stop)), pool.directions) for part in case.inputs.slices()]
+    return Scaled(np.hstack([p.scalar for p in parts]), np.hstack([p.cost for p in parts]))
+
+
+def _repriced(case: Case, pool: Pool, cost: CostModel) -> Scaled:
+    """The same counterfactuals at other prices."""
+    routes, scalar = bundle(case.space, pool.directions), pool.far.scalar
+    paid = np.empty(scalar.shape)
+    for part, Z in case.inputs.chunks():
+        paid[:, part] = costs_at(cost, Z, routes, scalar[:, part])
+    return within(Scaled(scalar, paid), case.budget)

@@ -15,13 +15,11 @@ import numpy as np
 from globece import rays
 from globece.audit.groups import Groups
 from globece.audit.subgroups import Subgroup, best_subgroups
-from globece.compact import Rows
+from globece.case.affected import Case
+from globece.case.scaling import Scaled
 from globece.directions.fixed import direction_of
-from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, scale
-from globece.explanation import Explanation, Provenance
+from globece.explanation import Explanation, Provenance, explanation_of, scaled_along
 from globece.space import BoolArray, FloatArray
-from globece.verification import confirmed
 
 EVERYBODY = "everybody"
 
@@ -124,52 +122,32 @@ class Beneficiaries:
 
 
 def benefits(
-    problem: Problem,
-    favourable: BoolArray,
+    case: Case,
     action: Mapping[str, Any],
     mode: Literal["fixed", "scaled"],
     groups: Groups | None,
     provenance: Provenance,
 ) -> Beneficiaries:
     """Find out whom an action helps; see :func:`globece.who_benefits`."""
-    direction = problem.space.check_directions([direction_of(problem.space, action, "action")])
-    rows = np.flatnonzero(~favourable)
-    affected = replace(problem, inputs=problem.inputs[rows])
+    direction = case.space.check_directions([direction_of(case.space, action, "action")])
+    provenance = replace(provenance, generator="the action given", candidates=1)
     if mode == "scaled":
-        found = scale(affected, direction) if len(rows) else _nothing()
-        found = confirmed(affected, direction, found)
+        explanation = scaled_along(case, direction, provenance)
     else:
-        found = _as_it_is(affected, direction[0])
-    others = np.flatnonzero(favourable)
-    after = rays.positions(problem.space, problem.inputs[others], direction[0], 1.0)
-    lost = ~problem.model.favourable(after) if len(others) else np.zeros(0, dtype=bool)
-    explanation = Explanation(
-        space=problem.space,
-        cost=problem.cost,
-        budget=problem.budget,
-        directions=direction,
-        encoded=Rows(problem.space, affected.inputs),
-        rows=rows,
-        n_rows=len(favourable),
-        scalars=found.scalar,
-        costs=found.cost,
-        provenance=replace(provenance, generator="the action given", candidates=1),
-        max_scalar=problem.max_scalar,
-        model=problem.model,
-    )
-    return Beneficiaries(dict(action), mode == "scaled", explanation, others[lost], groups)
+        explanation = explanation_of(case, direction, _as_it_is(case, direction[0]), provenance)
+    others = np.flatnonzero(case.favourable)
+    lost = [np.zeros(0, dtype=bool)]
+    for _, Z in case.rows[others].chunks():
+        lost.append(~case.model.favourable(rays.positions(case.space, Z, direction[0], 1.0)))
+    return Beneficiaries(dict(action), mode == "scaled", explanation, others[np.concatenate(lost)], groups)
 
 
-def _nothing() -> Scaled:
-    return Scaled(np.empty((1, 0)), np.empty((1, 0)))
-
-
-def _as_it_is(problem: Problem, delta: FloatArray) -> Scaled:
+def _as_it_is(case: Case, delta: FloatArray) -> Scaled:
     """All of the action, for everybody: who flips at k = 1, within the budget."""
-    n = len(problem.inputs)
-    if not n:
-        return _nothing()
-    flips = problem.model.favourable(rays.positions(problem.space, problem.inputs, delta, 1.0))
-    paid = rays.cost_at(problem.cost, problem.inputs, delta, np.ones(n))
-    counts = flips & (paid <= problem.budget * (1 + rays.BUDGET_SLACK))
-    return Scaled(np.where(counts, 1.0, np.inf)[None], np.where(counts, paid, np.inf)[None])
+    scalar, cost = np.full((1, len(case.inputs)), np.inf), np.full((1, len(case.inputs)), np.inf)
+    for part, Z in case.inputs.chunks():
+        flips = case.model.favourable(rays.positions(case.space, Z, delta, 1.0))
+        paid = rays.cost_at(case.cost, Z, delta, np.ones(len(Z)))
+        counts = flips & (paid <= case.budget * (1 + rays.BUDGET_SLACK))
+        scalar[0, part], cost[0, part] = np.where(counts, 1.0, np.inf), np.where(counts, paid, np.inf)
+    return Scaled(scalar, cost)

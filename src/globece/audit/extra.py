@@ -11,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from globece.audit.nearest import NearestInOnesShoes
+from globece.case.affected import Affected
+from globece.case.ordering import content_order
+from globece.case.scaling import scale
 from globece.directions.closed_form import ClosedForm
 from globece.directions.local import FromLocal
-from globece.directions.protocol import Problem
-from globece.directions.scaling import content_order, scale
 from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
@@ -31,7 +32,7 @@ ROUGH_POINTS = 32  # along a black box's ray
 SOON = 0.01  # when it turns, as a share of a unit of cost along the way
 
 
-def unseen(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+def unseen(part: Affected, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     """Directions in closed form, for linear models, and to the nearest favourable rows for those without recourse."""
     found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if is_linear(part) else []
     left = np.isinf(scale(part, climbed, model=rough(part.model)).cost).all(axis=0)
@@ -43,7 +44,7 @@ def unseen(part: Problem, climbed: FloatArray, rng: np.random.Generator) -> list
     return [directions for directions in found if len(directions)]
 
 
-def one_turn_more(part: Problem, mine: FloatArray, others: FloatArray, n: int, salt: int) -> FloatArray:
+def one_turn_more(part: Affected, mine: FloatArray, others: FloatArray, n: int, salt: int) -> FloatArray:
     """Directions of others with one category turned first, as far as they add to one's own.
 
     Where a group needs a paper that others do not, say, what helps others helps it too, once it has the paper.
@@ -92,7 +93,7 @@ def rough(model: Model) -> Model:
     return model
 
 
-def is_linear(problem: Problem) -> bool:
+def is_linear(problem: Affected) -> bool:
     """Whether the model is linear, so that closed forms are known."""
     asked = own(problem.model)
     return isinstance(asked.core if isinstance(asked, Compiled) else asked, LinearModel)

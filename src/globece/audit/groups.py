@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from globece.compact import Rows
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -19,7 +20,7 @@ from globece.errors import (
     describe,
     wrong,
 )
-from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+from globece.space import BoolArray, Feature, FloatArray, IntArray
 from globece.tables import Table
 
 MISSING = "(missing)"
@@ -75,7 +76,7 @@ class Groups:
         return self.names.index(name)
 
 
-def find_groups(by: Any, table: Table, space: FeatureSpace, Z: FloatArray, *, parameter: str, missing: str) -> Groups:
+def find_groups(by: Any, table: Table, rows: Rows, *, parameter: str, missing: str) -> Groups:
     """Make groups out of whatever the user said.
 
     Parameters
@@ -83,8 +84,8 @@ def find_groups(by: Any, table: Table, space: FeatureSpace, Z: FloatArray, *, pa
     by
         A column, a list of columns (then every combination is a group), a mapping of columns to bins, a mapping of
         names to masks, or an array of labels.
-    table, space, Z
-        The rows as they came, their space, and the same rows encoded.
+    table, rows
+        The rows as they came, and the same rows encoded.
     parameter
         What to call ``by`` in errors.
     missing
@@ -93,12 +94,12 @@ def find_groups(by: Any, table: Table, space: FeatureSpace, Z: FloatArray, *, pa
     if isinstance(by, (type, Mapping)) and (isinstance(by, type) or not all(isinstance(k, str) for k in by)):
         raise wrong(parameter, ALLOWED, by)
     if isinstance(by, Mapping) and by and all(_is_mask(v) for v in by.values()):
-        return _from_masks(by, len(Z), parameter)
+        return _from_masks(by, len(rows), parameter)
     if _is_labels(by):
-        column = _from_labels(np.asarray(by), len(Z), parameter)
+        column = _from_labels(np.asarray(by), len(rows), parameter)
         return _joined([column], parameter, missing, described="labels given")
     wishes = _wishes(by, parameter)
-    columns = [_column(name, cut, table, space, Z, parameter) for name, cut in wishes]
+    columns = [_column(name, cut, table, rows, parameter) for name, cut in wishes]
     return _joined(columns, parameter, missing, described=" and ".join(name for name, _ in wishes))
 
 
@@ -143,9 +144,10 @@ def _wishes(by: Any, parameter: str) -> list[tuple[str, Any]]:
     return found
 
 
-def _column(name: str, cut: Any, table: Table, space: FeatureSpace, Z: FloatArray, parameter: str) -> _Column:
+def _column(name: str, cut: Any, table: Table, rows: Rows, parameter: str) -> _Column:
+    space = rows.space
     if name in space.names:
-        return _from_feature(space[name], cut, space, Z, parameter)
+        return _from_feature(space[name], cut, rows, parameter)
     if name not in table.names:
         known = list(dict.fromkeys([*space.names, *table.names]))
         raise UnknownFeatureError(
@@ -160,11 +162,12 @@ def _column(name: str, cut: Any, table: Table, space: FeatureSpace, Z: FloatArra
     return _Column(tuple(str(c) for c in categories), codes, None, name)
 
 
-def _from_feature(f: Feature, cut: Any, space: FeatureSpace, Z: FloatArray, parameter: str) -> _Column:
+def _from_feature(f: Feature, cut: Any, rows: Rows, parameter: str) -> _Column:
+    values = rows.feature(f)
     if f.kind == "continuous":
-        return _from_numbers(f.name, Z[:, f.start], cut, f.name, parameter)
+        return _from_numbers(f.name, values, cut, f.name, parameter)
     _no_cut(f.name, cut, parameter)
-    codes = space.codes(Z, f)
+    codes = np.where(np.isnan(values), -1, values).astype(np.int64)
     if None in f.categories:
         codes = np.where(codes == f.categories.index(None), -1, codes)
     return _Column(tuple(f.label(c) for c in f.categories), codes, f.name, f.name)

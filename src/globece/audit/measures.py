@@ -10,7 +10,7 @@ import numpy as np
 
 from globece.audit import statistics as st
 from globece.audit.settings import AuditSettings
-from globece.directions.scaling import score
+from globece.case.recourse import score
 from globece.space import BoolArray, FloatArray, IntArray
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)

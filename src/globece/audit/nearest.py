@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
 from globece.space import FloatArray
 
@@ -26,7 +26,7 @@ class NearestInOnesShoes:
 
     tries: int = 32
 
-    def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
+    def counterfactuals(self, problem: Affected, Z: FloatArray) -> FloatArray:
         """What each row would become; NaN where none of the rows tried is favourable for it."""
         rows = settled(favourable_rows(problem, "an audit"), ROWS)
         here, there = in_cost_units(problem, Z), in_cost_units(problem, rows)

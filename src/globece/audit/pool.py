@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from globece.audit.extra import is_linear, one_turn_more, rough, unseen
-from globece.directions.protocol import DirectionGenerator, Problem
-from globece.directions.scaling import Scaled, content_order, in_reach, scale
+from globece.case.affected import Affected, Case
+from globece.case.ordering import content_order
+from globece.case.scaling import Scaled, in_reach, scale
+from globece.directions.protocol import DirectionGenerator
 from globece.errors import TimeLimitError
 from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
-from globece.search import Allowance, Settings, find_directions, greedy
+from globece.search import Allowance, find_directions, greedy
+from globece.settings import Settings
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
@@ -102,13 +105,13 @@ class Pool:
         return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, n)]
 
 
-def halves(Z: FloatArray, cells: IntArray, salt: int) -> IntArray:
+def halves(values: FloatArray, cells: IntArray, salt: int) -> IntArray:
     """Split inputs into two halves, each cell (a group at a level) as evenly as can be.
 
     The split depends on the inputs' content alone, not on how they are arranged or what the groups are called.
     """
-    half = np.zeros(len(Z), dtype=np.int64)
-    order = content_order(Z, salt)
+    half = np.zeros(len(values), dtype=np.int64)
+    order = content_order(values, salt)
     for cell in np.unique(cells):
         mine = order[cells[order] == cell]
         half[mine] = np.arange(len(mine)) % 2
@@ -116,7 +119,7 @@ def halves(Z: FloatArray, cells: IntArray, salt: int) -> IntArray:
 
 
 def gather(
-    problem: Problem,
+    case: Case,
     members: Sequence[IntArray],
     half: IntArray,
     search: Search,
@@ -127,8 +130,8 @@ def gather(
 
     Parameters
     ----------
-    problem
-        With the affected inputs.
+    case
+        Whose affected inputs travel.
     members
         Inputs of each group that has candidates of its own.
     half
@@ -150,19 +153,19 @@ def gather(
     TimeLimitError
         If the time was over before each half had a candidate, or before anybody was reached.
     """
-    everybody = np.arange(len(problem.inputs))
+    everybody = np.arange(len(case.inputs))
     found: list[FloatArray] = []
     origin: list[int] = []
     seen = 0
     halves_ = np.unique(half).tolist()
     for left, h in zip(range(len(halves_), 0, -1), halves_, strict=True):
-        parts = [replace(problem, inputs=problem.inputs[m[half[m] == h]]) for m in (everybody, *members)]
-        parts = [part for part in parts if len(part.inputs)]
+        mine = [m[half[m] == h] for m in (everybody, *members)]
+        parts = [case.searched(m) for m in mine if len(m)]
         made, n = _candidates(parts, search, len(everybody), shares[0], left * len(parts))
         seen += n
         found += made
         origin += [h] * sum(map(len, made))
-    directions, which = np.unique(problem.cost.normalise(np.vstack(found)), axis=0, return_inverse=True)
+    directions, which = np.unique(case.cost.normalise(np.vstack(found)), axis=0, return_inverse=True)
     from_half = np.zeros((2, len(directions)), dtype=np.int64)
     from_half[origin, which.ravel()] = 1
     if len(np.unique(half)) == 1:
@@ -170,18 +173,19 @@ def gather(
     far = Scaled(np.empty((len(directions), len(half))), np.empty((len(directions), len(half))))
 
     def work(part: IntArray) -> None:
-        some = replace(problem, inputs=problem.inputs[part], budget=reach * problem.budget)
-        scaled = scale(some, directions, model=rough(problem.model))
+        some = replace(case.part(part), budget=reach * case.budget)
+        scaled = scale(some, directions, model=rough(case.model))
         far.scalar[:, part], far.cost[:, part] = scaled.scalar, scaled.cost
 
     search.monitor.begin(shares[1])
-    reached = in_reach(len(half), work, search.monitor, first=first_batch(problem, search.monitor), most=len(half))
-    return Pool(directions, within(far, problem.budget), far, from_half, half, seen).only(reached), reached
+    first, most = first_batch(case, search.monitor), case.inputs.at_once
+    reached = in_reach(len(half), work, search.monitor, first=first, most=most)
+    return Pool(directions, within(far, case.budget), far, from_half, half, seen).only(reached), reached
 
 
-def first_batch(problem: Problem, monitor: Monitor) -> int:
+def first_batch(case: Case, monitor: Monitor) -> int:
     """How many inputs are followed at first: all of them, unless there is a time limit."""
-    return len(problem.inputs) if monitor.time_limit is None else 64 if problem.model.exact else 8
+    return len(case.inputs) if monitor.time_limit is None else 64 if case.model.exact else 8
 
 
 def within(scaled: Scaled, budget: float) -> Scaled:
@@ -191,7 +195,7 @@ def within(scaled: Scaled, budget: float) -> Scaled:
 
 
 def _candidates(
-    parts: Sequence[Problem], search: Search, n_inputs: int, share: float, left: int
+    parts: Sequence[Affected], search: Search, n_inputs: int, share: float, left: int
 ) -> tuple[list[FloatArray], int]:
     """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at.
 
@@ -231,7 +235,7 @@ def _candidates(
     return [*climbed, *(directions for directions in more if len(directions))], seen
 
 
-def _shared_out(part: Problem, search: Search, n_inputs: int) -> Settings:
+def _shared_out(part: Affected, search: Search, n_inputs: int) -> Settings:
     """The rays that an explanation of everybody would have, shared out over the climbs by their inputs.
 
     An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.

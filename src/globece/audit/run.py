@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,14 +26,14 @@ from globece.audit.pool import CONFIRMED, FEWEST, Pool, Search, first_batch, gat
 from globece.audit.result import Audit
 from globece.audit.settings import AuditSettings
 from globece.audit.verdict import conclude, headline
-from globece.compact import Rows
-from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, in_reach, scale, score
+from globece.case.affected import Case
+from globece.case.recourse import score
+from globece.case.scaling import Scaled, in_reach, scale
+from globece.case.verification import confirmed
 from globece.errors import TimeLimitError
-from globece.explanation import Explanation, Provenance, unknown_note
+from globece.explanation import Explanation, Provenance, explanation_of, unknown_note
 from globece.progress import Monitor, TimeUp
-from globece.space import BoolArray, FloatArray, IntArray
-from globece.verification import confirmed
+from globece.space import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,37 +42,27 @@ class Question:
 
     Attributes
     ----------
-    problem
-        The model, the cost and *all* rows.
-    favourable
-        Which rows have the favourable outcome already.
+    case
+        The model, all rows, who of them is affected, and what changes cost.
     groups, control
         Who is compared with whom, and within which levels.
     reference
         Group that the others are compared with; everybody else by default.
-    unknown
-        Positions of affected inputs that there was no time to reach.
     """
 
-    problem: Problem
-    favourable: BoolArray
+    case: Case
     groups: Groups
     control: Groups | None = None
     reference: str | None = None
-    unknown: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def rows(self) -> IntArray:
         """Positions of the affected inputs, but for those who are unknown."""
-        return np.setdiff1d(np.flatnonzero(~self.favourable), self.unknown)
-
-    def only(self, inputs: IntArray) -> Question:
-        """The same of some affected inputs; the others are unknown."""
-        return replace(self, unknown=np.union1d(self.unknown, np.delete(self.rows, inputs)))
+        return self.case.affected
 
     def n_unknown(self, group: int) -> int:
         """How many affected inputs of a group are unknown."""
-        return int((self.groups.labels[self.unknown] == group).sum())
+        return int((self.groups.labels[self.case.unknown] == group).sum())
 
     def members(self, names: Sequence[str] | None = None) -> list[IntArray]:
         """Affected inputs of each group, or of some."""
@@ -83,14 +73,14 @@ class Question:
     def levels(self) -> IntArray:
         """Level of the control columns of each row; 0 without any."""
         if self.control is None:
-            return np.zeros(len(self.favourable), dtype=np.int64)
+            return np.zeros(len(self.case.rows), dtype=np.int64)
         return np.maximum(self.control.labels, 0)
 
 
 def run(question: Question, search: Search, settings: AuditSettings, provenance: Provenance) -> Audit:
     """Answer the question; see :func:`globece.audit`."""
-    q, budget = question, question.problem.budget
-    q, affected, large, pool, choice, final = _directions(q, search, settings)
+    q, large, pool, choice, final = _directions(question, search, settings)
+    case, budget = q.case, q.case.budget
     half = pool.half
     cost = judged(pool, pool.by_half, np.arange(len(q.rows)))
     compared = _compared(q, large, cost, half, settings, search.seed)
@@ -100,27 +90,27 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
     comparisons = _with_rejections(q, large, compared.comparisons, settings)
     checks: tuple[Check, ...] = ()
     if settings.checks and comparisons and len(q.rows):
-        checks = tuple(_checks(q, affected, pool, large, cost, comparisons, search, settings))
+        checks = tuple(_checks(q, pool, large, cost, comparisons, search, settings))
     by_group = {
         name: measured(
             int(n), cost[m], budget, unknown=q.n_unknown(i), **_judging(name, large, len(m), compared, settings)
         )
         for i, (name, n, m) in enumerate(zip(q.groups.names, q.groups.sizes, q.members(), strict=True))
     }
-    own, explanation = _explanation(q, affected, pool, final, provenance)
+    own, explanation = _explanation(case, pool, final, provenance)
     rests = (
-        f"{len(q.rows):,} affected inputs of {len(q.favourable):,} rows, grouped by {q.groups.by}",
+        f"{len(q.rows):,} affected inputs of {len(case.rows):,} rows, grouped by {q.groups.by}",
         f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} looked at, "
         "those found on one half of the inputs judged on the other",
-        f"{provenance.method} minimum scalars; cost by {affected.cost.kind}, {affected.cost.norm}; budget {budget:g}",
+        f"{provenance.method} minimum scalars; cost by {case.cost.kind}, {case.cost.norm}; budget {budget:g}",
         f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
     )
     return Audit(
         overall=measured(
-            len(q.favourable),
+            len(case.rows),
             cost,
             budget,
-            unknown=len(q.unknown),
+            unknown=len(case.unknown),
             **_overall(cost, half, budget, settings, search.seed),
         ),
         by_group=by_group,
@@ -142,47 +132,45 @@ def run(question: Question, search: Search, settings: AuditSettings, provenance:
 
 def _stopped(q: Question, monitor: Monitor) -> list[str]:
     """What to say where the time was over, or somebody stopped the work."""
-    if len(q.unknown):
-        return [unknown_note(monitor, len(q.rows), len(q.unknown))]
+    if len(q.case.unknown):
+        return [unknown_note(monitor, len(q.rows), len(q.case.unknown))]
     return [f"stopped early ({monitor.stopped}): fewer directions were looked at"] if monitor.stopped else []
 
 
-def _affected(q: Question, settings: AuditSettings) -> tuple[Problem, list[str]]:
-    """The affected inputs, and the groups of which enough are affected."""
-    affected = replace(q.problem, inputs=q.problem.inputs[q.rows], favourable_rows=q.problem.inputs[q.favourable])
+def _large(q: Question, settings: AuditSettings) -> list[str]:
+    """The groups of which enough are affected."""
     sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
-    return affected, [name for name in q.groups.names if sizes[name] >= settings.smallest]
+    return [name for name in q.groups.names if sizes[name] >= settings.smallest]
 
 
 def _directions(
     q: Question, search: Search, settings: AuditSettings
-) -> tuple[Question, Problem, list[str], Pool, Choice, dict[str, IntArray]]:
+) -> tuple[Question, list[str], Pool, Choice, dict[str, IntArray]]:
     """Halves, candidates, choices on halves and on all; every counterfactual is predicted again.
 
     Those whom there was no time to reach are unknown to the question that is returned, and to all the rest.
     """
     n, monitor = len(q.rows), search.monitor
-    affected, large = _affected(q, settings)
+    large = _large(q, settings)
     none = np.zeros(0, dtype=np.int64)
     if not n:
-        width = affected.space.width
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
-        pool = Pool(np.empty((0, width)), empty, empty, np.empty((2, 0), dtype=np.int64), none, 0)
-        return q, affected, large, pool, Choice((), (none, none)), {EVERYBODY: none}
+        pool = Pool(np.empty((0, q.case.space.width)), empty, empty, np.empty((2, 0), dtype=np.int64), none, 0)
+        return q, large, pool, Choice((), (none, none)), {EVERYBODY: none}
     cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
-    half = halves(affected.inputs, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
-    reach = artefact.FACTOR if settings.checks and affected.model.exact else 1.0
-    pool, reached = gather(affected, q.members(large), half, search, reach)
-    q, affected, large = _reached(q, affected, large, reached, search, settings)
-    members = q.members(large)
-    choice = choose(pool, members, search.n, affected.budget)
+    half = halves(q.case.inputs.values, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
+    reach = artefact.FACTOR if settings.checks and q.case.model.exact else 1.0
+    pool, reached = gather(q.case, q.members(large), half, search, reach)
+    q, large = _reached(q, large, reached, search, settings)
+    case, members = q.case, q.members(large)
+    choice = choose(pool, members, search.n, case.budget)
     sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
-    final = {name: pool.best(m, None, search.n, affected.budget) for name, m in sets.items()}
+    final = {name: pool.best(m, None, search.n, case.budget) for name, m in sets.items()}
     scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
     used = np.unique(np.concatenate([*final.values()]))
 
     def work(part: IntArray) -> None:
-        some = replace(affected, inputs=affected.inputs[part])
+        some = case.part(part)
         found = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
         if not some.model.exact:  # only what is reported is searched with all points
             again = scale(some, pool.directions[used])
@@ -191,34 +179,34 @@ def _directions(
         scaled.scalar[:, part], scaled.cost[:, part] = found.scalar, found.cost
 
     monitor.begin(CONFIRMED)
-    reached = in_reach(len(q.rows), work, monitor, first=first_batch(affected, monitor), most=len(q.rows))
-    q, affected, large = _reached(q, affected, large, reached, search, settings)
+    reached = in_reach(len(q.rows), work, monitor, first=first_batch(case, monitor), most=case.inputs.at_once)
+    q, large = _reached(q, large, reached, search, settings)
     kept = [i for i, name in enumerate(name for name in sets if name != EVERYBODY) if name in large]
     choice = replace(choice, own=tuple(choice.own[i] for i in kept))
     final = {name: picked for name, picked in final.items() if name == EVERYBODY or name in large}
-    return q, affected, large, replace(pool, scaled=scaled).only(reached), choice, final
+    return q, large, replace(pool, scaled=scaled).only(reached), choice, final
 
 
 def _reached(
-    q: Question, affected: Problem, large: list[str], reached: IntArray, search: Search, settings: AuditSettings
-) -> tuple[Question, Problem, list[str]]:
+    q: Question, large: list[str], reached: IntArray, search: Search, settings: AuditSettings
+) -> tuple[Question, list[str]]:
     """What is left of a question when only some affected inputs were reached."""
-    n = len(affected.inputs)
+    n = len(q.rows)
     if len(reached) == n:
-        return q, affected, large
+        return q, large
     if len(reached) < FEWEST:
         raise TimeLimitError(
             f"time_limit of {search.monitor.time_limit:g} s was over when {len(reached):,} of {n:,} affected inputs "
             "were reached, too few to judge; allow more time, or give fewer rows"
         )
-    q = q.only(reached)
-    return q, *_affected(q, settings)
+    q = replace(q, case=q.case.only(reached))
+    return q, _large(q, settings)
 
 
 def _compared(
     q: Question, large: list[str], cost: FloatArray, half: IntArray, settings: AuditSettings, seed: int
 ) -> Compared:
-    sample = st.Sample.of(cost, _labels(q, large)[q.rows], q.levels()[q.rows], half, q.problem.budget, len(large))
+    sample = st.Sample.of(cost, _labels(q, large)[q.rows], q.levels()[q.rows], half, q.case.budget, len(large))
     if not large:
         return Compared({m: () for m in st.MEASURES}, (), {})
     return compare(sample, large, _reference(q, large), settings, seed)
@@ -248,7 +236,7 @@ def _with_rejections(
     if not comparisons:
         return ()
     pairs = pairs_of(len(large), _reference(q, large))
-    gaps = rejections(~q.favourable, _labels(q, large), q.levels(), pairs, settings.level)
+    gaps = rejections(~q.case.favourable, _labels(q, large), q.levels(), pairs, settings.level)
     return tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in zip(comparisons, gaps, strict=True))
 
 
@@ -262,7 +250,7 @@ def _judging(name: str, large: list[str], n: int, compared: Compared, settings: 
 
 def _notes(q: Question, large: list[str], half: IntArray, settings: AuditSettings) -> list[str]:
     notes = []
-    if q.favourable.all():
+    if q.case.favourable.all():
         notes.append("nobody is affected")
     elif not half.any():
         notes.append(f"fewer than {FEWEST} inputs are affected: directions are judged on the inputs that chose them")
@@ -275,7 +263,6 @@ def _notes(q: Question, large: list[str], half: IntArray, settings: AuditSetting
 
 def _checks(
     q: Question,
-    affected: Problem,
     pool: Pool,
     large: list[str],
     cost: FloatArray,
@@ -292,7 +279,7 @@ def _checks(
         return judged(other, other.by_half, np.arange(len(q.rows)))
 
     def more() -> Iterator[Version | Check]:
-        again, reached = gather(affected, (), pool.half, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
+        again, reached = gather(q.case, (), pool.half, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
         if len(reached) < len(pool.half):
             raise TimeUp
         both = _merged(pool, again)
@@ -300,12 +287,12 @@ def _checks(
         yield Version("more candidates", judge(both), said)
 
     def least() -> Iterator[Version | Check]:
-        yield artefact.least(affected)
+        yield artefact.least(q.case)
 
     found: list[Version | Check] = [Version("as it is", cost, "")]
     for name, tried in (
         ("more candidates", more),
-        ("other costs", lambda: artefact.other_costs(affected, pool, q.problem.inputs, judge)),
+        ("other costs", lambda: artefact.other_costs(q.case, pool, judge)),
         (artefact.BOUND, least),
     ):
         try:
@@ -321,10 +308,10 @@ def _checks(
     costs = np.array([v.cost for v in versions])
     kept = np.flatnonzero(label >= 0)
     order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]  # whatever the order of rows
-    sample = st.Sample(cost[order], label[order], level[order], pool.half[order], affected.budget, len(large))
+    sample = st.Sample(cost[order], label[order], level[order], pool.half[order], q.case.budget, len(large))
     gaps, p = compare_scores(costs[:, order], sample, _reference(q, large), settings, search.seed)
     scores: list[dict[str, float]] = [
-        {name: score(v.cost[m], affected.budget) for name, m in zip(large, members, strict=True)} for v in versions
+        {name: score(v.cost[m], q.case.budget) for name, m in zip(large, members, strict=True)} for v in versions
     ]
     where = comparisons.index(main)
     return [*artefact.checked(versions, gaps[:, where], p[:, where], scores, settings.level), *unknown]
@@ -351,24 +338,10 @@ def _merged(one: Pool, other: Pool) -> Pool:
 
 
 def _explanation(
-    q: Question, affected: Problem, pool: Pool, final: dict[str, IntArray], provenance: Provenance
+    case: Case, pool: Pool, final: dict[str, IntArray], provenance: Provenance
 ) -> tuple[dict[str, tuple[int, ...]], Explanation]:
     """Every direction that somebody chose among all inputs, as one explanation, and who chose which."""
     kept = np.unique(np.concatenate(list(final.values())))
     own = {name: tuple(np.searchsorted(kept, picked).tolist()) for name, picked in final.items()}
-    explanation = Explanation(
-        space=affected.space,
-        cost=affected.cost,
-        budget=affected.budget,
-        directions=pool.directions[kept],
-        encoded=Rows(affected.space, affected.inputs),
-        rows=q.rows,
-        n_rows=len(q.favourable),
-        scalars=pool.scaled.scalar[kept],
-        costs=pool.scaled.cost[kept],
-        provenance=replace(provenance, candidates=pool.seen),
-        max_scalar=affected.max_scalar,
-        model=affected.model,
-        n_unknown=len(q.unknown),
-    )
-    return own, explanation
+    scaled = Scaled(pool.scaled.scalar[kept], pool.scaled.cost[kept])
+    return own, explanation_of(case, pool.directions[kept], scaled, replace(provenance, candidates=pool.seen))

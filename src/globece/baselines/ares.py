@@ -8,11 +8,11 @@ from typing import Any
 from globece.baselines.recourse_set import RecourseSet
 from globece.baselines.settings import AresSettings, Subgroups, fast_settings
 from globece.baselines.stages import ground_set, prepare, run
+from globece.case.posing import Seed, generator_of
 from globece.costs import CostModel
 from globece.errors import (
     check_count,
 )
-from globece.posing import Seed, generator_of
 from globece.progress import Progress, monitoring
 from globece.space import FeatureSpace
 

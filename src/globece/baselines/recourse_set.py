@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from globece.baselines.items import condition_text
+from globece.case.recourse import Recourse, mean_cost, score
 from globece.costs import CostModel
-from globece.directions.scaling import score
 from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
-from globece.recourse import Recourse
-from globece.rules import mean_cost
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from globece.baselines.items import Binning, Target
 from globece.baselines.objectives import AccuracyCost, Objective
+from globece.case.posing import check_budget
 from globece.errors import (
     check_choice,
     check_count,
@@ -18,7 +19,6 @@ from globece.errors import (
     keep_checked,
     wrong,
 )
-from globece.posing import check_budget
 from globece.space import FeatureSpace
 
 MOST_BINS = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from globece.baselines.itemsets import (
 from globece.baselines.optimise import Limits, Optimum, optimise
 from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
 from globece.baselines.settings import AresSettings, Subgroups, fast_settings
-from globece.compact import Rows
+from globece.case.affected import Case
+from globece.case.ordering import content_order
+from globece.case.posing import Given, check_budget, checked, cost_on, pose
 from globece.costs import CostModel
-from globece.directions.scaling import content_order
 from globece.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -33,10 +35,9 @@ from globece.errors import (
     wrong,
 )
 from globece.explanation import Provenance
-from globece.models.adapt import as_model
 from globece.models.blackbox import BlackBox
-from globece.posing import check_budget, checked, cost_on, own_rows, space_on
 from globece.progress import Monitor
+from globece.settings import Settings
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.version import __version__
 
@@ -48,13 +49,20 @@ ENOUGH_TRIPLES = 100_000
 class Made:
     """What the stages work on."""
 
-    box: BlackBox
-    Z: FloatArray
-    favourable: BoolArray
-    cost: CostModel
-    budget: float
+    case: Case
     subgroups: Subgroups | None
     settings: AresSettings
+
+    @property
+    def box(self) -> BlackBox:
+        """The user's model."""
+        assert isinstance(self.case.model, BlackBox)
+        return self.case.model
+
+    @cached_property
+    def Z(self) -> FloatArray:
+        """All rows, encoded."""
+        return self.case.rows.dense()
 
 
 def prepare(
@@ -70,32 +78,23 @@ def prepare(
 ) -> Made:
     """Check what came, encode the rows and ask the model about them."""
     limit = check_budget(budget)
-    whole = space_on(space, X)
-    settings = checked("settings", settings, AresSettings, lambda: fast_settings(whole, limit))
-    space, cost = whole, cost_on(cost, whole)
-    _check_subgroups(space, subgroups)
-    Z = space.encode(X)
+    given = Given.of(model, X, space)
+    settings = checked("settings", settings, AresSettings, lambda: fast_settings(given.space, limit))
+    cost = cost_on(cost, given.space)
+    _check_subgroups(given.space, subgroups)
     # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
-    box = as_model(
-        model,
-        space,
-        favourable=favourable,
-        threshold=threshold,
-        batch_rows=settings.batch_rows,
-        timeout=settings.timeout,
-        compile=False,
-    )
-    assert isinstance(box, BlackBox)
-    return Made(box, Z, own_rows(box, X, Rows(space, Z)), cost, limit, subgroups, settings)
+    asking = Settings(exact=False, batch_rows=settings.batch_rows, timeout=settings.timeout)
+    case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=asking)
+    return Made(case, subgroups, settings)
 
 
 def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
     """The three stages; the ground set is generated once and evaluated anew for each of ``n`` shuffles."""
     settings = made.settings
-    if made.favourable.all():
+    if made.case.favourable.all():
         summary = _summary(method, None, None, None, settings)
         return [_result(made, None, (), summary, monitor, ("nobody is affected",))]
-    ground = ground_set(made.cost.space, made.Z, made.favourable, made.subgroups, settings)
+    ground = ground_set(made.case.cost.space, made.Z, made.case.favourable, made.subgroups, settings)
     monitor("ground set", 1, 1)
     size = len(ground)
     wanted = size if settings.evaluate is None else min(settings.evaluate, size)
@@ -104,7 +103,7 @@ def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: 
             f"the ground set has {size:,} triples, more than the {settings.max_triples:,} that are evaluated at once "
             "(max_triples); raise support, or evaluate some of them: fast_ares, or settings with evaluate=5000"
         )
-    inputs = made.Z[~made.favourable]
+    inputs = made.Z[~made.case.favourable]
     found = []
     for _ in range(n):
         shuffled = n > 1 or wanted < size
@@ -116,7 +115,7 @@ def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: 
             triples = _winners(made, first, monitor)
         evaluated = _evaluated(made, ground, triples, inputs, monitor)
         chosen = _reduced(evaluated, settings)
-        terms = settings.objective.terms(chosen, made.cost, settings.max_rules)
+        terms = settings.objective.terms(chosen, made.case.cost, settings.max_rules)
         limits = Limits(settings.max_rules, settings.max_subgroups)
         best = optimise(chosen, terms, limits, monitor, exchanges=settings.exchanges, repeats=settings.repeats)
         notes = _notes(made, evaluated, best, monitor)
@@ -129,14 +128,14 @@ def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: 
 
 def _evaluated(made: Made, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
     batch = made.settings.batch_rows
-    return evaluate(ground, triples, made.box, Z, made.cost, made.budget, monitor, batch_rows=batch)
+    return evaluate(ground, triples, made.box, Z, made.case.cost, made.case.budget, monitor, batch_rows=batch)
 
 
 def _winners(made: Made, first: Evaluated, monitor: Monitor) -> Triples:
     """Triples whose changes did well on few inputs: those of a larger rule set, and those that cover most."""
     settings = made.settings
     many = 2 * settings.max_rules
-    terms = settings.objective.terms(first, made.cost, many)
+    terms = settings.objective.terms(first, made.case.cost, many)
     picked = optimise(first, terms, Limits(many, many), monitor, exchanges=0).rules
     order = np.argsort(-first.counts, kind="stable")
     _, earliest = np.unique(first.change_of[order], return_index=True)
@@ -323,7 +322,7 @@ def _condition(items: Items, item: int) -> Condition:
 
 def _notes(made: Made, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
     notes = []
-    if not made.favourable.any() and not best.rules:
+    if not made.case.favourable.any() and not best.rules:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
     elif not best.rules:
         notes.append("no triple of the ground set gives anybody recourse")
@@ -361,8 +360,8 @@ def _result(
     monitor: Monitor,
     notes: tuple[str, ...],
 ) -> RecourseSet:
-    rows = np.flatnonzero(~made.favourable)
-    inputs, space = made.Z[rows], made.cost.space
+    rows = np.flatnonzero(~made.case.favourable)
+    inputs, space = made.Z[rows], made.case.cost.space
     rules = tuple(_rule(chosen, t) for t in triples) if chosen is not None else ()
     costs = np.array([chosen.costs(t) for t in triples] if chosen is not None else []).reshape(len(rules), len(rows))
     refused = _check_again(made, rules, inputs, costs)
@@ -371,8 +370,8 @@ def _result(
     tally = made.box.decide.tally
     return RecourseSet(
         space=space,
-        cost=made.cost,
-        budget=made.budget,
+        cost=made.case.cost,
+        budget=made.case.budget,
         rules=rules,
         inputs=inputs,
         rows=rows,
@@ -406,7 +405,7 @@ def _check_again(made: Made, rules: tuple[TwoLevelRule, ...], inputs: FloatArray
         pick = costs[:, waiting].argmin(axis=0)
         after = inputs[waiting].copy()
         for i, rule in enumerate(rules):
-            after[pick == i] = rule.applied(made.cost.space, after[pick == i])
+            after[pick == i] = rule.applied(made.case.cost.space, after[pick == i])
         wrong = ~made.box.favourable(after)
         costs[pick[wrong], waiting[wrong]] = np.inf
         refused += int(wrong.sum())

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.costs import CostModel
-from globece.directions.protocol import Problem
 from globece.errors import VerificationError
 from globece.models.adapt import Compiled
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray
@@ -16,7 +16,7 @@ EQUAL = 1e-9  # relative above a cost of 1, absolute below: costs that are taken
 SAMPLE = 512  # changes on which a compiled model is held against the user's own
 
 
-def attains(problem: Problem, rows: FloatArray, points: FloatArray, bound: FloatArray) -> BoolArray:
+def attains(problem: Affected, rows: FloatArray, points: FloatArray, bound: FloatArray) -> BoolArray:
     """Whether each point is one that its row may become, costs the bound, and is favourable, compiled and original."""
     out = np.zeros(len(rows), dtype=bool)
     known = np.flatnonzero(np.isfinite(bound) & (np.isnan(points) == np.isnan(rows)).all(axis=1))
@@ -69,7 +69,7 @@ def settled_range(feature: Feature, unit: float) -> tuple[float, float]:
     )
 
 
-def refute(problem: Problem, bound: FloatArray, within: FloatArray | None) -> None:
+def refute(problem: Affected, bound: FloatArray, within: FloatArray | None) -> None:
     """Raise if a counterfactual is known that costs less than its bound, or if a sample of changes shows one.
 
     Parameters

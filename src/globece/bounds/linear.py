@@ -16,8 +16,8 @@ from itertools import product
 import numpy as np
 
 from globece.bounds.attained import attains
+from globece.case.affected import Affected
 from globece.costs import Scale
-from globece.directions.protocol import Problem
 from globece.models.linear import LinearModel, StepTable
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
@@ -27,7 +27,7 @@ SHAVED = 1e-12  # relative: what rounding of costs can make
 PAST = (1.0, 4.0, 64.0, 1024.0)  # roundings past the boundary at which a point is tried
 
 
-def linear_bound(model: LinearModel, problem: Problem) -> tuple[FloatArray, BoolArray]:
+def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, BoolArray]:
     """Bound the cost of each input; whether each bound is attained, or proves that there is no recourse at all."""
     Z, l2 = problem.inputs, problem.cost.norm == "l2"
     cost = np.zeros(len(Z))
@@ -50,7 +50,7 @@ def linear_bound(model: LinearModel, problem: Problem) -> tuple[FloatArray, Bool
     return cost, attained
 
 
-def _slack(model: LinearModel, problem: Problem) -> FloatArray:
+def _slack(model: LinearModel, problem: Affected) -> FloatArray:
     """How far the margin of a row may seem off: sums that round in another order, values that a column rounds."""
     Z = problem.inputs
     size = np.abs(np.nan_to_num(Z)) @ np.abs(model.weights).T + np.abs(model.intercepts)
@@ -82,7 +82,7 @@ class _Offers:
         return replace(self, rate=self.rate[rows], most=self.most[rows], lumps=self.lumps[rows])
 
     @classmethod
-    def of(cls, model: LinearModel, j: int, problem: Problem) -> _Offers:
+    def of(cls, model: LinearModel, j: int, problem: Affected) -> _Offers:
         Z, cost, w = problem.inputs, problem.cost, model.weights[j]
         rates, mosts, lumps, prices = [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], [np.zeros((len(Z), 0))], []
         columns: list[int] = []

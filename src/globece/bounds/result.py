@@ -11,9 +11,9 @@ from globece.bounds.attained import attains, refute
 from globece.bounds.linear import linear_bound
 from globece.bounds.solve import solve_rows
 from globece.bounds.trees import tree_bound
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
+from globece.case.recourse import score
 from globece.directions.rows import settled_order
-from globece.directions.scaling import score
 from globece.errors import InvalidParameterError, check_count, check_instance, check_number, wrong
 from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
@@ -79,7 +79,7 @@ class LowerBound:
 
 
 def lower_bound(
-    problem: Problem, *, solve: int = 0, time_limit: float = 60.0, within: FloatArray | None = None
+    problem: Affected, *, solve: int = 0, time_limit: float = 60.0, within: FloatArray | None = None
 ) -> LowerBound:
     """Bound the minimum cost of each input from below, over any change within ranges and constraints.
 
@@ -115,7 +115,7 @@ def lower_bound(
     >>> bound.exact, bool((bound.cost <= ex.best_costs).all())
     (True, True)
     """
-    check_instance("problem", problem, Problem)
+    check_instance("problem", problem, Affected)
     count = check_count("solve", solve, low=0)
     seconds = check_number("time_limit", time_limit, open_low=True, infinite=True)
     if within is not None and (not isinstance(within, np.ndarray) or within.shape != (len(problem.inputs),)):
@@ -136,14 +136,14 @@ def lower_bound(
     return found
 
 
-def _linear(core: LinearModel, problem: Problem) -> LowerBound:
+def _linear(core: LinearModel, problem: Affected) -> LowerBound:
     cost, attained = linear_bound(core, problem)
     exact = bool(attained.all())
     how = "minimum over any change" if exact else "relaxation over any change"
     return LowerBound(cost, f"linear model: {how}", exact, problem.budget, attained=attained)
 
 
-def _trees(core: TreeEnsemble, problem: Problem, count: int, seconds: float, within: FloatArray | None) -> LowerBound:
+def _trees(core: TreeEnsemble, problem: Affected, count: int, seconds: float, within: FloatArray | None) -> LowerBound:
     end = time.monotonic() + seconds
     cost, n_bounded = tree_bound(core, problem, seconds)
     method = "trees: each tree's best leaf within reach"
@@ -173,7 +173,7 @@ def _trees(core: TreeEnsemble, problem: Problem, count: int, seconds: float, wit
 
 
 def _strictest(
-    problem: Problem, model: RobustModel, solve: int, seconds: float, within: FloatArray | None
+    problem: Affected, model: RobustModel, solve: int, seconds: float, within: FloatArray | None
 ) -> LowerBound:
     """The largest of the bounds of all that recourse must satisfy: what it must survive makes it no cheaper."""
     share = seconds / len(model.parts)

@@ -11,7 +11,7 @@ from globece.bounds import branch
 from globece.bounds.boxes import boxes_of
 from globece.bounds.cells import Course, Grid, Int32Array, course_of
 from globece.bounds.trees import contests
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
 from globece.models.trees import TreeEnsemble
 from globece.space import BoolArray, FloatArray
 
@@ -42,7 +42,7 @@ class Solved:
     point: FloatArray  # (n, width)
 
 
-def solve_rows(model: TreeEnsemble, problem: Problem, known: FloatArray, within: FloatArray, seconds: float) -> Solved:
+def solve_rows(model: TreeEnsemble, problem: Affected, known: FloatArray, within: FloatArray, seconds: float) -> Solved:
     """Solve for every input in turn, until the time is up.
 
     Parameters
@@ -91,7 +91,7 @@ def solve_rows(model: TreeEnsemble, problem: Problem, known: FloatArray, within:
 class Searches:
     """What the searches of all rows under one ensemble share."""
 
-    def __init__(self, model: TreeEnsemble, problem: Problem) -> None:
+    def __init__(self, model: TreeEnsemble, problem: Affected) -> None:
         self.model, self.problem = model, problem
         self.boxes = boxes_of(model.trees, problem.space)
         self.grid = Grid.of(self.boxes, model.trees, problem.space)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from globece.bounds.boxes import Boxes, boxes_of, fares_of, places, sweep
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
 from globece.models.tree_verdict import CHANCE_DOUBLE, CHANCE_SINGLE
 from globece.models.trees import TreeEnsemble
 from globece.parallel import over_rows
@@ -24,7 +24,7 @@ FEW = 256  # rows that are not worth another thread
 WORK = 2_000_000  # leaves that are looked at between two looks at the clock, or so
 
 
-def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -> tuple[FloatArray, int]:
+def tree_bound(model: TreeEnsemble, problem: Affected, seconds: float = np.inf) -> tuple[FloatArray, int]:
     """Bound the cost of each input; and of how many inputs, before the time was up (the others have 0)."""
     Z, cost = problem.inputs, problem.cost
     if not len(Z):
@@ -51,7 +51,7 @@ def tree_bound(model: TreeEnsemble, problem: Problem, seconds: float = np.inf) -
     return np.maximum((np.sqrt(out) if l2 else out) * (1.0 - SHAVED) - SHAVED, 0.0), done
 
 
-def codes_of(problem: Problem) -> IntArray:
+def codes_of(problem: Affected) -> IntArray:
     """Each row's category in each block."""
     found = [problem.space.codes(problem.inputs, f) for f in problem.space.blocks]
     return np.column_stack(found) if found else np.zeros((len(problem.inputs), 0), dtype=np.int64)

@@ -1,5 +1,6 @@
 """Who proposes directions: small generators behind one protocol."""
 
+from globece.case.affected import Affected
 from globece.directions.climbing import GreedyChains
 from globece.directions.closed_form import ClosedForm
 from globece.directions.evolution import Evolution
@@ -10,10 +11,11 @@ from globece.directions.itemsets import ItemsetSampling
 from globece.directions.local import FromLocal, LocalMethod, nearest_favourable
 from globece.directions.means import MeanDifference
 from globece.directions.mixed import Mixed
-from globece.directions.protocol import DirectionGenerator, Problem
+from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
 
 __all__ = [
+    "Affected",
     "ClosedForm",
     "DirectionGenerator",
     "Evolution",
@@ -26,7 +28,6 @@ __all__ = [
     "LocalMethod",
     "MeanDifference",
     "Mixed",
-    "Problem",
     "UniformSampling",
     "nearest_favourable",
 ]

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from globece import rays
+from globece.case.affected import Affected
+from globece.case.ordering import content_order
+from globece.case.scaling import scale
 from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
-from globece.directions.protocol import Problem, check_asked
-from globece.directions.scaling import content_order, scale
+from globece.directions.protocol import check_asked
 from globece.errors import check_count, check_number, keep_checked
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
@@ -96,7 +98,7 @@ class Judge:
         A chain, and the moves from there, the best first.
     """
 
-    problem: Problem
+    problem: Affected
     best: FloatArray
     model: Model
     monitor: Monitor
@@ -266,7 +268,7 @@ def _ranking(judge: Judge, chain: Chain, every: list[Glide | Turn]) -> IntArray:
     return np.argsort(-gain, kind="stable")
 
 
-def _moved(problem: Problem, Z: FloatArray, every: list[Glide | Turn]) -> tuple[FloatArray, FloatArray]:
+def _moved(problem: Affected, Z: FloatArray, every: list[Glide | Turn]) -> tuple[FloatArray, FloatArray]:
     """Rows after each single move, a glide by one unit of cost, ``(moves, rows, width)``; and the mean cost of each."""
     space, cost, rates = problem.space, problem.cost, problem.cost.rates
     after, paid = np.repeat(Z[None], len(every), axis=0), np.empty(len(every))
@@ -285,7 +287,7 @@ def _moved(problem: Problem, Z: FloatArray, every: list[Glide | Turn]) -> tuple[
     return after, paid
 
 
-def in_order(problem: Problem, salt: int) -> tuple[Problem, IntArray]:
+def in_order(problem: Affected, salt: int) -> tuple[Affected, IntArray]:
     """The problem with its inputs in an order that depends on their content and the salt alone."""
     order = content_order(problem.inputs, salt)
     return replace(problem, inputs=np.ascontiguousarray(problem.inputs[order])), order
@@ -314,7 +316,7 @@ class GreedyChains:
             max_features=None if most is None else check_count("max_features", most),
         )
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Grow at most ``n`` chains; fewer where another would not lower the score."""
         n = check_asked(problem, n, rng)
         ordered, _ = in_order(problem, int(rng.integers(2**63)))

@@ -8,8 +8,9 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import as_directions, movable_features
-from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import mean_row
 from globece.errors import InvalidParameterError, keep_checked
 from globece.models.adapt import Compiled
@@ -56,7 +57,7 @@ class ClosedForm:
     def __post_init__(self) -> None:
         keep_checked(self, cost=check_cost(self.cost))
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the cheapest directions first; there is nothing random about them."""
         n = check_asked(problem, n, rng)
         movable_features(problem.space)
@@ -107,7 +108,7 @@ class _Switch:
         return np.where(self.rises > least, 0.0, 1.0 / k)
 
 
-def _wishes(problem: Problem, w: FloatArray) -> Iterator[FloatArray]:
+def _wishes(problem: Affected, w: FloatArray) -> Iterator[FloatArray]:
     """Directions that raise w x, the best first."""
     space, rates, l2 = problem.space, problem.cost.rates, problem.cost.norm == "l2"
     ratio = np.zeros(space.width)  # gain per unit of cost, signed
@@ -138,7 +139,7 @@ def _wishes(problem: Problem, w: FloatArray) -> Iterator[FloatArray]:
     yield from moves[1:]
 
 
-def _switches(problem: Problem, w: FloatArray) -> Iterator[_Switch]:
+def _switches(problem: Affected, w: FloatArray) -> Iterator[_Switch]:
     share = mean_row(problem.inputs)  # how many hold each category
     for f in problem.space.blocks:
         if f.can_move:

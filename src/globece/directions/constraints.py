@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
 from globece.errors import InvalidParameterError
 from globece.space import Feature, FeatureSpace, FloatArray
 
@@ -48,7 +48,7 @@ def admissible(space: FeatureSpace, wishes: FloatArray) -> FloatArray:
     return D
 
 
-def as_directions(problem: Problem, wishes: FloatArray, n: int, cost: float | None) -> FloatArray:
+def as_directions(problem: Affected, wishes: FloatArray, n: int, cost: float | None) -> FloatArray:
     """Make at most ``n`` different directions of wishes, in their order, each of one nominal cost.
 
     Parameters
@@ -74,7 +74,7 @@ def as_directions(problem: Problem, wishes: FloatArray, n: int, cost: float | No
     return D[kept] if cost is None else problem.cost.normalise(D[kept], cost)
 
 
-def largest_features(problem: Problem, wishes: FloatArray, m: int) -> FloatArray:
+def largest_features(problem: Affected, wishes: FloatArray, m: int) -> FloatArray:
     """Keep of each wish the m features that take the largest part in its cost."""
     movable = problem.space.movable
     shares = np.abs(wishes) * problem.cost.rates

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from globece.case.affected import Affected
+from globece.case.scaling import scale
 from globece.directions.climbing import GreedyChains, in_order
 from globece.directions.constraints import admissible
 from globece.directions.mixed import Mixed
-from globece.directions.protocol import MOST_PROPOSED, DirectionGenerator, Problem, check_asked, proposed
+from globece.directions.protocol import MOST_PROPOSED, DirectionGenerator, check_asked, proposed
 from globece.directions.sampling import UniformSampling
-from globece.directions.scaling import scale
 from globece.errors import check_count, check_number, keep_checked, require, wrong
 from globece.space import BoolArray, FloatArray
 
@@ -68,7 +69,7 @@ class Evolution:
             spread=check_number("spread", self.spread, low=1e-9, high=1e9),
         )
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """The improved directions, then the others by their score, at most ``n``."""
         n = check_asked(problem, n, rng)
         judged, _ = in_order(problem, int(rng.integers(2**63)))
@@ -78,7 +79,7 @@ class Evolution:
         best = [self._evolved(judged, D[i], int(rng.integers(2**31))) for i in ranked[: self.survivors]]
         return np.vstack([*best, D[ranked]])[:n]
 
-    def _evolved(self, problem: Problem, delta: FloatArray, seed: int) -> FloatArray:
+    def _evolved(self, problem: Affected, delta: FloatArray, seed: int) -> FloatArray:
         """The best direction of a few generations that start from one; itself, if none is better."""
         cmaes = require("cmaes", extra="evolution", caller="Evolution")
         free = _free_entries(problem, delta)
@@ -104,7 +105,7 @@ class Evolution:
         return np.asarray(problem.cost.normalise(best)[0])
 
 
-def _free_entries(problem: Problem, delta: FloatArray) -> BoolArray:
+def _free_entries(problem: Affected, delta: FloatArray) -> BoolArray:
     """Entries of the features that a direction moves."""
     free = np.zeros(len(delta), dtype=bool)
     for f in problem.space.movable:
@@ -112,5 +113,5 @@ def _free_entries(problem: Problem, delta: FloatArray) -> BoolArray:
     return free
 
 
-def _scores(problem: Problem, directions: FloatArray) -> FloatArray:
+def _scores(problem: Affected, directions: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(scale(problem, directions).cost, problem.budget).mean(axis=1))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.case.affected import Affected
+from globece.directions.protocol import check_asked, check_cost
 from globece.errors import (
     InvalidDirectionError,
     InvalidParameterError,
@@ -90,7 +91,7 @@ class FixedDirections:
             )
         return cls(space.check_directions([direction_of(space, r) for r in each]), cost)
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the first ``n`` of the directions given."""
         n = check_asked(problem, n, rng)
         D = problem.space.check_directions(self.directions)[:n]

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import as_directions, largest_features, movable_features
-from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import settled
 from globece.errors import InvalidParameterError, check_count, check_number, keep_checked, require, wrong
 from globece.models.torch_modules import is_module
@@ -84,7 +85,7 @@ class GradientDescent:
         if self.module is not None and not is_module(self.module):
             raise wrong("module", "a torch module", self.module)
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Descend, and return what was found, the full directions before their sparser forms."""
         n = check_asked(problem, n, rng)
         movable_features(problem.space)
@@ -95,7 +96,7 @@ class GradientDescent:
             problem, np.vstack([found, *(largest_features(problem, found, m) for m in SPARSE)]), n, self.cost
         )
 
-    def _module(self, problem: Problem, torch: Any) -> Any:
+    def _module(self, problem: Affected, torch: Any) -> Any:
         decide = getattr(problem.model, "decide", None)
         ask = getattr(decide, "ask", None)
         places = (
@@ -114,7 +115,7 @@ class GradientDescent:
 
 
 def _descend(
-    settings: GradientDescent, problem: Problem, module: Any, torch: Any, rng: np.random.Generator
+    settings: GradientDescent, problem: Affected, module: Any, torch: Any, rng: np.random.Generator
 ) -> FloatArray:
     """What each restart found, half way and at the end: ``(2 * restarts, width)``."""
     space, count = problem.space, settings.restarts
@@ -164,7 +165,7 @@ def _steady(module: Any) -> Iterator[None]:
 class _Terrain:
     """The space as tensors: where a row is after a move, and what that cost."""
 
-    def __init__(self, problem: Problem, tensor: Any) -> None:
+    def __init__(self, problem: Affected, tensor: Any) -> None:
         space, rates = problem.space, problem.cost.rates
         free, low, high, sense = np.zeros(space.width), *(np.full(space.width, v) for v in (-np.inf, np.inf)), rates * 0
         most = np.full(space.width, np.inf)
@@ -243,7 +244,7 @@ def native_map(space: FeatureSpace) -> tuple[FloatArray, FloatArray]:
     return matrix, start
 
 
-def _favourable_chance(problem: Problem, module: Any, torch: Any) -> Any:
+def _favourable_chance(problem: Affected, module: Any, torch: Any) -> Any:
     """Probability of the favourable outcome as a function of native rows, as a tensor that has a gradient."""
     decide: Any = getattr(problem.model, "decide", None)
     favourable, threshold = getattr(decide, "favourable", 1), getattr(decide, "threshold", None)

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import movable_features
-from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
+from globece.directions.protocol import LARGEST_POWER, check_asked, check_cost
 from globece.directions.rows import settled
 from globece.directions.sampling import sampled
 from globece.errors import (
@@ -84,7 +85,7 @@ class ImportanceSampling:
             weigh=check_choice("weigh", self.weigh, WEIGHED),
         )
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
         n = check_asked(problem, n, rng)
         movable = movable_features(problem.space)
@@ -106,7 +107,7 @@ class ImportanceSampling:
         chosen = np.where(np.isfinite(np.take_along_axis(keys, chosen, axis=1)), chosen, -1)
         return sampled(problem, chosen, self.power, self.cost, rng)
 
-    def weights(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+    def weights(self, problem: Affected, rng: np.random.Generator) -> FloatArray:
         """Importance of each feature of the space, none of them negative."""
         space = problem.space
         if isinstance(self.importance, Mapping):
@@ -123,7 +124,7 @@ class ImportanceSampling:
                 )
         return permutation_importance(problem, rng)
 
-    def _of_values(self, problem: Problem, weights: FloatArray) -> FloatArray:
+    def _of_values(self, problem: Affected, weights: FloatArray) -> FloatArray:
         """Importance of each encoded column: its own where the model has one for it, else its part of the feature's."""
         given = (_given(problem) if self.importance in ("auto", "model") else None) or {}
         found = np.zeros(problem.space.width)
@@ -133,7 +134,7 @@ class ImportanceSampling:
         return found
 
 
-def _own(problem: Problem) -> FloatArray | None:
+def _own(problem: Affected) -> FloatArray | None:
     """The model's own importances by feature, if it has some for the user's own columns."""
     model, space = own(problem.model), problem.space
     core = model.core if isinstance(model, Compiled) else model
@@ -150,7 +151,7 @@ def _own(problem: Problem) -> FloatArray | None:
     return None if given is None else np.array([sum(given[s] for s in f.sources) for f in space.features])
 
 
-def _given(problem: Problem) -> dict[str, float] | None:
+def _given(problem: Affected) -> dict[str, float] | None:
     """``feature_importances_``, one for each column that the user gave."""
     names = problem.space.table.names
     owner = getattr(getattr(getattr(own(problem.model), "decide", None), "ask", None), "__self__", None)
@@ -163,7 +164,7 @@ def _given(problem: Problem) -> dict[str, float] | None:
     return dict(zip(names, values.tolist(), strict=True))
 
 
-def permutation_importance(problem: Problem, rng: np.random.Generator) -> FloatArray:
+def permutation_importance(problem: Affected, rng: np.random.Generator) -> FloatArray:
     """How much the model's margin changes, on average, when one feature's values are exchanged among the rows.
 
     The rows are the affected inputs, and beside them the favourable ones where they are at hand: a black box shows only

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import as_directions, movable_features
 from globece.directions.fixed import SWITCH
-from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
+from globece.directions.protocol import LARGEST_POWER, check_asked, check_cost
 from globece.directions.rows import favourable_rows, mean_row, settled
 from globece.errors import InvalidParameterError, check_count, check_number, keep_checked, require
 from globece.space import BoolArray, Feature, FloatArray
@@ -65,7 +66,7 @@ class ItemsetSampling:
             power=check_number("power", self.power, high=LARGEST_POWER),
         )
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions; fewer where some turn out alike."""
         n = check_asked(problem, n, rng)
         movable_features(problem.space)
@@ -84,7 +85,7 @@ class ItemsetSampling:
         shares = 1.0 - rng.random((n, problem.space.width))  # never 0
         return as_directions(problem, wishes[drawn] * shares**self.power, n, self.cost)
 
-    def _frequent(self, problem: Problem, items: _Items) -> list[tuple[float, tuple[int, ...]]]:
+    def _frequent(self, problem: Affected, items: _Items) -> list[tuple[float, tuple[int, ...]]]:
         """Frequent itemsets with their support, in an order that does not depend on the rows'."""
         frequent = require("mlxtend.frequent_patterns", extra="itemsets", caller="ItemsetSampling")
         pandas = require("pandas", extra="itemsets", caller="ItemsetSampling")
@@ -112,7 +113,7 @@ class _Items:
     wish: FloatArray  # (items,) how the affected inputs, on average, get there
 
     @classmethod
-    def of(cls, problem: Problem, n_bins: int) -> _Items:
+    def of(cls, problem: Affected, n_bins: int) -> _Items:
         mean = mean_row(problem.inputs)
         found: list[tuple[Feature, float, float, int, float]] = []
         for f in problem.space.movable:

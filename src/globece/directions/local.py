@@ -13,8 +13,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from globece.case.affected import Affected
 from globece.directions.constraints import as_directions, movable_features
-from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
 from globece.errors import (
     GlobeCEError,
@@ -34,7 +35,7 @@ CANDIDATES = 10_000  # favourable rows among which the nearest is looked for
 class LocalMethod(Protocol):
     """Finds a counterfactual for each of some rows."""
 
-    def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
+    def counterfactuals(self, problem: Affected, Z: FloatArray) -> FloatArray:
         """Encoded counterfactuals of encoded rows, one each; a row of NaN where there is none."""
         ...
 
@@ -78,7 +79,7 @@ class FromLocal:
         what = self.method if isinstance(self.method, LocalMethod) else getattr(self.method, "__name__", "function")
         return f"FromLocal({what}, rows={self.rows}, cost={self.cost})"
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Return a direction for each counterfactual that was found, without repeats."""
         n = check_asked(problem, n, rng)
         movable_features(problem.space)
@@ -105,7 +106,7 @@ class _RowByRow:
 
     function: Callable[[Any], Any] = field(repr=False)
 
-    def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
+    def counterfactuals(self, problem: Affected, Z: FloatArray) -> FloatArray:
         out = np.full(Z.shape, np.nan)
         for i in range(len(Z)):
             try:
@@ -131,7 +132,7 @@ class NearestFavourable:
 
     candidates: int = CANDIDATES
 
-    def counterfactuals(self, problem: Problem, Z: FloatArray) -> FloatArray:
+    def counterfactuals(self, problem: Affected, Z: FloatArray) -> FloatArray:
         """The nearest favourable row of each."""
         rows = settled(favourable_rows(problem, "nearest_favourable"), self.candidates)
         here, there = in_cost_units(problem, Z), in_cost_units(problem, rows)

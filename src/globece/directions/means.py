@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import admissible, as_directions, largest_features, movable_features
-from globece.directions.protocol import Problem, check_asked, check_cost
+from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import favourable_rows, in_cost_units, mean_row, settled
 from globece.errors import check_count, keep_checked
 from globece.space import FloatArray
@@ -49,7 +50,7 @@ class MeanDifference:
     def __post_init__(self) -> None:
         keep_checked(self, n_clusters=check_count("n_clusters", self.n_clusters), cost=check_cost(self.cost))
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the overall difference, those between clusters, and then their sparser forms."""
         n = check_asked(problem, n, rng)
         movable_features(problem.space)
@@ -63,7 +64,7 @@ class MeanDifference:
             problem, np.vstack([full, *(largest_features(problem, full, m) for m in SPARSE)]), n, self.cost
         )
 
-    def _centres(self, problem: Problem, Z: FloatArray, seed: int) -> FloatArray:
+    def _centres(self, problem: Affected, Z: FloatArray, seed: int) -> FloatArray:
         """Mean of all rows, then of each cluster."""
         centres = [mean_row(Z)]
         some = settled(Z, ROWS)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from globece.directions.protocol import DirectionGenerator, Problem, check_asked, proposed
+from globece.case.affected import Affected
+from globece.directions.protocol import DirectionGenerator, check_asked, proposed
 from globece.errors import InvalidParameterError, check_numbers, describe, keep_checked, wrong
 from globece.space import FloatArray
 
@@ -59,7 +60,7 @@ class Mixed:
             shares = tuple(given.tolist())
         keep_checked(self, generators=members, shares=shares)
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Propose at most ``n`` directions, in the order of the generators."""
         n = check_asked(problem, n, rng)
         seeds = rng.integers(2**63, size=len(self.generators))

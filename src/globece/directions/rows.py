@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.costs import ONE_HOT_SHARE
-from globece.directions.protocol import Problem
 from globece.errors import InvalidParameterError
 from globece.space import FloatArray, IntArray
 
@@ -43,7 +43,7 @@ def mean_row(Z: FloatArray) -> FloatArray:
     return np.asarray(total / np.maximum(known.sum(axis=0), 1))
 
 
-def in_cost_units(problem: Problem, Z: FloatArray) -> FloatArray:
+def in_cost_units(problem: Affected, Z: FloatArray) -> FloatArray:
     """Rows on the scales of the cost model, so that a distance is a cost; what cannot move does not count."""
     out = np.zeros(Z.shape)
     for f in problem.space.movable:
@@ -55,7 +55,7 @@ def in_cost_units(problem: Problem, Z: FloatArray) -> FloatArray:
     return out
 
 
-def favourable_rows(problem: Problem, caller: str) -> FloatArray:
+def favourable_rows(problem: Affected, caller: str) -> FloatArray:
     """The rows with the favourable outcome; raise if the problem comes without."""
     rows = problem.favourable_rows
     if rows is None or not len(rows):

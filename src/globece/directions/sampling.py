@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from globece.case.affected import Affected
 from globece.directions.constraints import movable_features
-from globece.directions.protocol import LARGEST_POWER, Problem, check_asked, check_cost
+from globece.directions.protocol import LARGEST_POWER, check_asked, check_cost
 from globece.errors import check_count, check_number, keep_checked
 from globece.space import FloatArray, IntArray
 
@@ -42,7 +43,7 @@ class UniformSampling:
             power=check_number("power", self.power, open_low=True, high=LARGEST_POWER),
         )
 
-    def propose(self, problem: Problem, n: int, rng: np.random.Generator) -> FloatArray:
+    def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
         """Sample ``n`` directions."""
         n = check_asked(problem, n, rng)
         movable = movable_features(problem.space)
@@ -50,7 +51,7 @@ class UniformSampling:
         return sampled(problem, chosen, self.power, self.cost, rng)
 
 
-def sampled(problem: Problem, chosen: IntArray, power: float, cost: float, rng: np.random.Generator) -> FloatArray:
+def sampled(problem: Affected, chosen: IntArray, power: float, cost: float, rng: np.random.Generator) -> FloatArray:
     """Sample a direction for each choice of features.
 
     Parameters

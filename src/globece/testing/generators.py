@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from globece import rays
-from globece.directions.protocol import DirectionGenerator, Problem, proposed
+from globece.case.affected import Affected
+from globece.directions.protocol import DirectionGenerator, proposed
 from globece.errors import check_count, check_instance, check_seed, wrong
 from globece.space import FloatArray
 
@@ -38,13 +39,13 @@ class GeneratorCase:
     """
 
     generator: DirectionGenerator
-    problem: Problem
+    problem: Affected
     n: int = 64
 
     def __post_init__(self) -> None:
         if isinstance(self.generator, type) or not callable(getattr(self.generator, "propose", None)):
             raise wrong("generator", "an object with a propose method", self.generator)
-        check_instance("problem", self.problem, Problem)
+        check_instance("problem", self.problem, Affected)
         check_count("n", self.n)
 
     @property
@@ -52,10 +53,10 @@ class GeneratorCase:
         """The generator's class."""
         return type(self.generator).__name__
 
-    def propose(self, seed: int = 0, *, n: int | None = None, problem: Problem | None = None) -> FloatArray:
+    def propose(self, seed: int = 0, *, n: int | None = None, problem: Affected | None = None) -> FloatArray:
         """Directions as the generator gives them, unchecked."""
         rng = np.random.default_rng(check_seed("seed", seed))
-        posed = self.problem if problem is None else check_instance("problem", problem, Problem)
+        posed = self.problem if problem is None else check_instance("problem", problem, Affected)
         return self.generator.propose(posed, self.n if n is None else check_count("n", n), rng)
 
 

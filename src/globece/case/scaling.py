@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from globece import rays
 from globece.bundle import bundle
-from globece.directions.protocol import Problem
+from globece.case.affected import Affected
 from globece.errors import TimeLimitError
 from globece.models.base import Model
 from globece.pricing import costs_at, horizons
@@ -30,7 +29,7 @@ class Scaled:
 
 
 def scale(
-    problem: Problem, directions: FloatArray, *, model: Model | None = None, within: FloatArray | None = None
+    problem: Affected, directions: FloatArray, *, model: Model | None = None, within: FloatArray | None = None
 ) -> Scaled:
     """Minimum scalars and costs of every input under each direction, within the budget.
 
@@ -55,7 +54,7 @@ def scale(
     return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid), scalar)
 
 
-def limits(problem: Problem, directions: FloatArray, *, within: FloatArray | None = None) -> FloatArray:
+def limits(problem: Affected, directions: FloatArray, *, within: FloatArray | None = None) -> FloatArray:
     """Largest scalar that matters on each ray: ``(m, n)``; the parameters are those of :func:`scale`."""
     budget: float | FloatArray = problem.budget if within is None else within
     found = horizons(problem.cost, problem.inputs, bundle(problem.space, directions), budget)
@@ -105,45 +104,3 @@ def in_reach(n: int, work: Callable[[IntArray], None], monitor: Monitor, *, firs
             "the directions found; allow more time, or explain fewer rows"
         )
     return np.sort(order[:done])
-
-
-def score(costs: FloatArray, budget: float) -> float:
-    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
-    if not costs.size:
-        return 0.0
-    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
-
-
-def content_order(Z: FloatArray, salt: int) -> IntArray:
-    """A random order of rows that depends on their content and the salt alone, not on how they are arranged.
-
-    So a subset taken from its front is the same however the rows were sorted or split. Rows that are alike are spread
-    out: the second of them has another place than the first, and which of them is the second does not matter.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Z = np.repeat([[0.0], [1.0]], 500, axis=0)
-    >>> bool(100 < Z[content_order(Z, 1)[:300], 0].sum() < 200)
-    True
-    """
-    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
-    bits = np.ascontiguousarray(same).view(np.uint64)
-    mixed = np.full(len(Z), salt, dtype=np.uint64)
-    for column in bits.T:
-        mixed = _mix(mixed, column)
-    order = np.argsort(mixed, kind="stable")
-    fresh = np.diff(mixed[order], prepend=mixed[order[:1]] + np.uint64(1)) != 0
-    place = np.arange(len(Z))
-    repeat = np.empty(len(Z), dtype=np.uint64)  # how many rows alike come before each
-    repeat[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
-    return np.argsort(_mix(mixed, repeat), kind="stable")
-
-
-def _mix(seed: NDArray[np.uint64], value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014)."""
-    with np.errstate(over="ignore"):
-        mixed = (seed ^ value) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))

@@ -16,14 +16,15 @@ from typing import TypeVar
 import numpy as np
 
 from globece import rays
-from globece.directions.protocol import Problem
-from globece.directions.scaling import Scaled, limits
+from globece.case.affected import Affected, Case
+from globece.case.scaling import Scaled, limits
 from globece.errors import GlobeCEWarning, VerificationError
 from globece.models.adapt import Compiled, uncompiled
 from globece.models.checking import spot_check
 from globece.space import BoolArray, FloatArray, IntArray
 
 T = TypeVar("T")
+Asked = TypeVar("Asked", Affected, Case)
 
 VERIFY_ROWS = 65_536
 FURTHEST = 1e-6  # share of the way that a counterfactual is moved on, past rounding
@@ -34,7 +35,7 @@ class Disagreement(VerificationError):
     """The original does not say what its compiled model says."""
 
 
-def confirmed(problem: Problem, directions: FloatArray, scaled: Scaled) -> Scaled:
+def confirmed(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scaled:
     """Scalars and costs that the user's own model confirms; one that does not flip is an error, never dropped.
 
     Raises
@@ -67,7 +68,7 @@ def confirmed(problem: Problem, directions: FloatArray, scaled: Scaled) -> Scale
     return scaled
 
 
-def verify(problem: Problem, directions: FloatArray, scaled: Scaled) -> BoolArray:
+def verify(problem: Affected, directions: FloatArray, scaled: Scaled) -> BoolArray:
     """Whether the user's own model favours each counterfactual that is reported; ``True`` where none is."""
     out = np.ones(scaled.scalar.shape, dtype=bool)
     for i, delta in enumerate(directions):
@@ -77,7 +78,7 @@ def verify(problem: Problem, directions: FloatArray, scaled: Scaled) -> BoolArra
 
 
 def nudge_past_rounding(
-    problem: Problem, directions: FloatArray, scaled: Scaled, failed: BoolArray
+    problem: Affected, directions: FloatArray, scaled: Scaled, failed: BoolArray
 ) -> tuple[Scaled, BoolArray]:
     """Move counterfactuals that failed on by a hair until they flip; return which still fail.
 
@@ -102,7 +103,7 @@ def nudge_past_rounding(
     return replace(scaled, scalar=np.where(beyond, np.inf, scalar), cost=np.where(beyond, np.inf, paid)), failed
 
 
-def _hairs(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> FloatArray:
+def _hairs(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) -> FloatArray:
     """What to add to each k, less first: some roundings of the narrow columns that move, and shares of k itself."""
     shares = np.maximum(k, 1.0)[:, None] * np.geomspace(1e-12, FURTHEST, 8)
     after = rays.positions(problem.space, problem.inputs[rows], delta, k)
@@ -113,17 +114,17 @@ def _hairs(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -
     return np.sort(np.hstack([shares, roundings]), axis=1)
 
 
-def trusting(problem: Problem, work: Callable[[Problem], T]) -> T:
+def trusting(asked: Asked, work: Callable[[Asked], T]) -> T:
     """Do some work with a model as it was compiled; if the original says otherwise, with the original alone."""
     try:
-        return work(problem)
+        return work(asked)
     except Disagreement as why:
-        name = problem.model.name
+        name = asked.model.name
         warnings.warn(f"{name} is searched as a black box, not followed exactly: {why}", GlobeCEWarning, stacklevel=3)
-        return work(replace(problem, model=uncompiled(problem.model)))
+        return work(replace(asked, model=uncompiled(asked.model)))
 
 
-def _favourable_at(problem: Problem, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
+def _favourable_at(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
     ask = getattr(problem.model, "confirms", problem.model.favourable)
     out = np.empty(len(rows), dtype=bool)
     for start in range(0, len(rows), VERIFY_ROWS):

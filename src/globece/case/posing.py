@@ -1,30 +1,36 @@
-"""How a problem is posed: what every front door checks before it asks the model anything, and right after."""
+"""How a case is posed: what every front door checks before it asks the model anything, and right after."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import narwhals as nw
 import numpy as np
 
+from globece.case.affected import Case
 from globece.compact import Rows
 from globece.costs import CostModel
 from globece.errors import (
     GlobeCEWarning,
     InvalidParameterError,
     ModelError,
+    TimeLimitError,
     check_instance,
     check_number,
     describe,
     wrong,
 )
-from globece.models.adapt import Compiled, compiled
+from globece.models.adapt import Compiled, as_model, compiled, robust_model
 from globece.models.blackbox import BlackBox
 from globece.models.checking import blur
-from globece.progress import is_timed
+from globece.models.robust import Robust
+from globece.progress import TimeUp, is_timed
+from globece.settings import Settings
 from globece.space import BoolArray, FeatureSpace, FloatArray
+from globece.tables import Table, read_table
 
 ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
 ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
@@ -55,6 +61,103 @@ def space_on(space: FeatureSpace | None, X: Any) -> FeatureSpace:
     """The space given, or the one that the rows have."""
     given = check_space(space)
     return FeatureSpace.from_frame(X) if given is None else given
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The user's rows as every front door takes them.
+
+    Attributes
+    ----------
+    table
+        All columns that came; groups may be made of any.
+    X
+        The columns that the model takes, as the user has them.
+    rows
+        The same encoded.
+    left_out
+        Columns that the model does not take.
+    """
+
+    table: Table
+    X: Any
+    rows: Rows
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Any, X: Any, space: FeatureSpace | None) -> Given:
+        """Read the user's rows; columns that the model was not trained on are left aside."""
+        known = check_space(space)
+        table = read_table(X, columns=known.table.names if known is not None and isinstance(X, np.ndarray) else None)
+        mine = _models_columns(model, X, known)
+        taken = space_on(known, mine)
+        left_out = () if mine is X else tuple(n for n in table.names if n not in taken.table.names)
+        return cls(table, mine, Rows.read(taken, mine), left_out)
+
+    @property
+    def space(self) -> FeatureSpace:
+        """What a row is."""
+        return self.rows.space
+
+    def hold(self, features: Iterable[str]) -> Given:
+        """The same with these features held as they are."""
+        space = self.space.constrain(immutable=list(dict.fromkeys(features)))
+        return replace(self, rows=replace(self.rows, space=space))
+
+
+def pose(
+    model: Any,
+    given: Given,
+    *,
+    favourable: Any,
+    threshold: float | None,
+    cost: CostModel | None,
+    budget: float,
+    settings: Settings,
+    robust: Robust | None = None,
+) -> Case:
+    """The case of a model and its rows: who is affected, by the model that was compiled and checked, or searched."""
+    if robust is not None:
+        check_instance("robust", robust, Robust)
+    price, rows = cost_on(cost, given.space), given.rows
+    box: BlackBox | Compiled = as_model(
+        model,
+        given.space,
+        favourable=favourable,
+        threshold=threshold,
+        grid=settings.grid,
+        scalars=settings.scalars,
+        batch_rows=settings.batch_rows,
+        timeout=settings.timeout,
+        compile=False,
+    )
+    assert isinstance(box, BlackBox)
+    try:
+        decided = own_rows(box, given.X, rows)
+        if settings.exact and settings.scalars is None:
+            box = compiled_on(box, rows, decided)
+        asked = box if robust is None else robust_model(box, robust, sample(rows))
+    except TimeUp:
+        raise TimeLimitError(
+            f"time_limit was over before {box.name} was read, checked and asked about all {len(rows):,} rows; allow "
+            "more time, or give fewer rows"
+        ) from None
+    return Case(asked, rows, decided, price, budget, settings.max_scalar)
+
+
+def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
+    """The columns of a frame that the model takes: those of the space, or else those it was trained on."""
+    if isinstance(X, np.ndarray):
+        return X
+    names = list(nw.from_native(X, eager_only=True).columns)
+    if space is not None:
+        known = list(space.table.names)
+    else:
+        trained = getattr(model, "feature_names_in_", None)
+        known = names if trained is None else [str(name) for name in trained]
+    if set(known) >= set(names) or not set(known) <= set(names):
+        return X  # nothing is too much, or something else is wrong, which encode or the model will say
+    return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()
 
 
 def cost_on(cost: CostModel | None, space: FeatureSpace) -> CostModel:

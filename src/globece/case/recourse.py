@@ -6,8 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from globece.directions.scaling import score
-from globece.rules import mean_cost
 from globece.space import FloatArray, IntArray
 
 
@@ -59,3 +57,15 @@ class Recourse:
     def score(self) -> float:
         """Mean minimum cost over the affected inputs, with no recourse charged at the budget; lower is better."""
         return score(self.best_costs, self.budget)
+
+
+def score(costs: FloatArray, budget: float) -> float:
+    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
+    if not costs.size:
+        return 0.0
+    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
+
+
+def mean_cost(costs: FloatArray) -> float:
+    """Average of finite costs, the same in whatever order they come; ``inf`` where there are none."""
+    return float(np.sort(costs).sum() / costs.size) if costs.size else float("inf")

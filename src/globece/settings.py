@@ -1,0 +1,89 @@
+"""How hard to search, and how to ask the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from globece.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_flag,
+    check_limit,
+    keep_checked,
+    wrong,
+)
+from globece.models.blackbox import check_grid, check_scalars
+
+MOST_SAMPLES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How hard to search.
+
+    Parameters
+    ----------
+    max_features
+        Most features that a direction may move, when chains are climbed: people must read the result.
+    rays
+        Most rays to follow while climbing; by default as many as the kind of model and the affected inputs warrant.
+    samples
+        Candidate directions to ask a generator for, n_s; at most 1,000,000.
+    select
+        ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
+    max_scalar
+        Largest scalar, beside the budget; the paper's is 5.
+    scalars
+        Exact scalars to try on a black box, ascending from 0 on, in place of grid and bisection; the paper's are 1,000
+        from 0 to 5.
+    grid
+        Points that the search on a black box tries along each ray, at most 50,000.
+    batch_rows
+        Most rows that a black box gets at once.
+    timeout
+        Seconds that one call of a black box may take.
+    exact
+        Whether to follow the model exactly where it can be compiled; ``False`` treats every model as a black box.
+    """
+
+    max_features: int = 6
+    rays: int | None = None
+    samples: int = 1000
+    select: Literal["scaled", "fixed"] = "scaled"
+    max_scalar: float | None = None
+    scalars: tuple[float, ...] | None = None
+    grid: int = 256
+    batch_rows: int = 65_536
+    timeout: float | None = None
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        keep_checked(
+            self,
+            max_features=check_count("max_features", self.max_features),
+            rays=None if self.rays is None else check_count("rays", self.rays),
+            samples=check_count("samples", self.samples, high=MOST_SAMPLES),
+            select=check_choice("select", self.select, ("scaled", "fixed")),
+            max_scalar=check_limit("max_scalar", self.max_scalar),
+            scalars=None if self.scalars is None else tuple(check_scalars(self.scalars).tolist()),
+            grid=check_grid(self.grid),
+            batch_rows=check_count("batch_rows", self.batch_rows),
+            timeout=check_limit("timeout", self.timeout),
+            exact=check_flag("exact", self.exact),
+        )
+
+
+def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:
+    """Return ``n_directions`` if it can be searched for; otherwise raise."""
+    if isinstance(n_directions, str):
+        if n_directions != "auto":
+            raise wrong("n_directions", "a whole number >= 1 or 'auto'", n_directions)
+        return "auto"
+    n = check_count("n_directions", n_directions)
+    if n > settings.samples:
+        raise InvalidParameterError(
+            f"n_directions is {n} but only {settings.samples} candidates are sampled; raise samples or ask for fewer"
+        )
+    return n
