@@ -18,10 +18,8 @@ from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator
 from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count, describe
 from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
-from globece.models.adapt import Compiled, rounding_of
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
-from globece.models.robust import Robust, RobustModel, searched_rays, tally
+from globece.models.robust import Robust
 from globece.parallel import compile_timer
 from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
 from globece.search import find_directions
@@ -282,15 +280,15 @@ def _explained(
         found = find_directions(case.searched(), generator, wanted, settings, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
     provenance = replace(_provenance(case.model, generator), candidates=candidates, complete=monitor.stopped is None)
-    if isinstance(case.model, RobustModel):
-        notes.append(f"recourse survives {case.model.robust.described}")
-    before = searched_rays(case.model)
+    if case.model.conditions:
+        notes.append(f"recourse survives {case.model.conditions}")
+    before = _searched_rays(case.model)
     monitor.begin()
     ex = scaled_along(case, directions, provenance, monitor)
     if ex.n_unknown:
         notes = [note for note in notes if not note.startswith("stopped early")]
         notes.append(unknown_note(monitor, ex.n_affected, ex.n_unknown))
-    if searched := searched_rays(case.model) - before:
+    if searched := _searched_rays(case.model) - before:
         notes.append(f"{searched:,} of {ex.scalars.size:,} minimum scalars are searched: the rest are exact")
     if not case.favourable.any() and not ex.n_covered:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
@@ -301,7 +299,6 @@ def _explained(
 
 
 def _provenance(model: Model, generator: DirectionGenerator | None) -> Provenance:
-    assert isinstance(model, (BlackBox, Compiled, RobustModel))
     return Provenance(
         version=__version__,
         model=model.name,
@@ -311,14 +308,19 @@ def _provenance(model: Model, generator: DirectionGenerator | None) -> Provenanc
         candidates=0,
         model_calls=0,
         model_rows=0,
-        clearance=rounding_of(model),
+        clearance=model.rounding_unit,
     )
 
 
 def _counted(provenance: Provenance, model: Model, *, complete: bool = True) -> Provenance:
     """The same with how often the model was asked by now."""
-    calls, asked = tally(model)
+    calls, asked = sum(t.calls for t in model.tallies), sum(t.rows for t in model.tallies)
     return replace(provenance, model_calls=calls, model_rows=asked, complete=complete)
+
+
+def _searched_rays(model: Model) -> int:
+    """Rays that were searched because the compiled model could not decide them."""
+    return sum(t.searched_rays for t in model.tallies)
 
 
 def _check_generator(generator: DirectionGenerator | None) -> None:

@@ -31,7 +31,6 @@ from globece.errors import (
 from globece.models.base import Model, check_model
 from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
-from globece.models.robust import own
 from globece.progress import Monitor
 from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -365,7 +364,7 @@ class Explanation(Recourse):
         rows = Rows.read(self.space, X)
         if not len(rows):
             raise InvalidDataError("the frame has no rows")
-        favourable = np.concatenate([own(asked).favourable(Z) for _, Z in rows.chunks()])
+        favourable = np.concatenate([asked.own.favourable(Z) for _, Z in rows.chunks()])
 
         def applied(case: Case) -> Explanation:
             notes = (*self.provenance.notes, "directions applied to other rows")

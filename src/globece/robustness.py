@@ -9,14 +9,13 @@ import numpy as np
 
 from globece import rays
 from globece.case.affected import Affected
-from globece.case.recourse import score
+from globece.case.recourse import Numbers
 from globece.case.scaling import scale
 from globece.case.verification import confirmed, trusting
 from globece.errors import InvalidParameterError, check_number, check_numbers, wrong
 from globece.explanation import Explanation
-from globece.models.adapt import Compiled, robust_model
-from globece.models.blackbox import BlackBox
-from globece.models.robust import Robust, own
+from globece.models.adapt import robust_model
+from globece.models.robust import Robust
 from globece.space import FloatArray
 
 
@@ -65,8 +64,8 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     tried = check_numbers("margins", margins, allowed, low=0.0)
     if not tried.size or (np.diff(tried) <= 0).any():
         raise wrong("margins", allowed, margins)
-    box = own(explanation.model)
-    if not isinstance(box, (BlackBox, Compiled)):
+    box = None if explanation.model is None else explanation.model.own
+    if box is None or not hasattr(box, "decide"):
         raise InvalidParameterError("this explanation has no model to ask: it was read from a file, or made by hand")
     Z, cost = explanation.inputs, explanation.cost
     best = explanation.minimum_costs()
@@ -80,13 +79,8 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
         model = robust_model(box, replace(whole, margin=float(margin)), Z)
         problem = Affected(model, Z, cost, explanation.budget, explanation.max_scalar)
         costs = trusting(problem, lambda p: confirmed(p, explanation.directions, scale(p, explanation.directions))).cost
-        least = costs.min(axis=0, initial=np.inf)
-        paid = np.sort(least[np.isfinite(least)])
-        found.append((
-            paid.size / len(Z) if len(Z) else np.nan,
-            paid.mean() if paid.size else np.nan,
-            score(least, explanation.budget),
-            model.favourable(reached[covered]).mean() if covered.any() else np.nan,
-        ))  # fmt: skip
+        numbers = Numbers.of(costs.min(axis=0, initial=np.inf), explanation.budget)
+        stays = model.favourable(reached[covered]).mean() if covered.any() else np.nan
+        found.append((numbers.coverage, numbers.average_cost, numbers.score, stays))
     coverage, average_cost, scores, survival = np.array(found, dtype=np.float64).T
     return Robustness(tried, coverage, average_cost, scores, survival, replace(whole, margin=0.0).described)

@@ -9,7 +9,7 @@ ones on more, and a greedy choice of those that together cover most at least cos
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,7 @@ from globece.directions.climbing import Effort, Judge, climb, first_moves, in_or
 from globece.directions.constraints import movable_features
 from globece.directions.protocol import DirectionGenerator, proposed
 from globece.errors import TimeLimitError
-from globece.models.adapt import Compiled
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
-from globece.models.networks import ReLUNetwork
 from globece.progress import INTERRUPTIONS, Monitor, TimeUp
 from globece.settings import Settings
 from globece.space import FloatArray, IntArray
@@ -37,26 +34,6 @@ MOST_DIRECTIONS = 10
 CHUNK = 50  # candidates between two looks at the clock
 
 
-class Allowance(NamedTuple):
-    """Rays that a climb may follow for each affected input, and for all of them at least and at most."""
-
-    per_input: float
-    least: int
-    most: int
-
-    @classmethod
-    def of(cls, model: Model) -> Allowance:
-        """What a kind of model warrants: a network's ray is dearer than the others'."""
-        return RAYS.get(type(getattr(model, "core", model)).__name__, OTHER_RAYS)
-
-
-# Chosen so that the search takes a small part of the paper's 2,000 predictions an input (docs/search.md).
-RAYS = {
-    "LinearModel": Allowance(20.0, 40_000, 1_000_000),
-    "TreeEnsemble": Allowance(28.0, 5_000, 60_000),
-    "ReLUNetwork": Allowance(1.5, 2_500, 5_000),
-}
-OTHER_RAYS = Allowance(10.0, 6_000, 1_000_000)
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
 STARTS = 5  # single moves from which a chain is climbed
 NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
@@ -116,13 +93,13 @@ def _climbed(
 ) -> tuple[FloatArray, int]:
     """Climb chains one after the other, then polish them together; return directions, and how many were seen."""
     ordered, _ = in_order(problem, salt)
-    per_input, least, most = Allowance.of(problem.model)
+    per_input, least, most = problem.model.allowance
     rays_ = settings.rays or float(np.clip(per_input * len(ordered.inputs), least, most)) * (wanted + 1) / 2
     # where rays are dear, a chain is not followed over all inputs before the end
     ordered = replace(ordered, inputs=ordered.inputs[: int(np.clip(rays_ / 6, 512, SEARCH_ROWS))])
     n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
     effort = Effort.of(int(rays_), n, wanted)
-    judge = Judge(ordered, nothing, _rough(problem.model, ROUGH_POINTS), monitor, rays=effort.rays)
+    judge = Judge(ordered, nothing, problem.model.rough(ROUGH_POINTS), monitor, rays=effort.rays)
     first: Chain | None = None
     chains: list[Chain] = []
     costs: list[FloatArray] = []
@@ -277,7 +254,7 @@ def _race(
     for stage, (rows, points, keep) in enumerate(_rungs(len(order), len(candidates), wanted)):
         part = replace(problem, inputs=problem.inputs[order[:rows]])
         running = pool[_shortlist(costs, problem.budget, wanted, keep)] if stage else pool
-        judged = _judge(part, candidates[running], _rough(problem.model, points), monitor, f"round {stage + 1}")
+        judged = _judge(part, candidates[running], problem.model.rough(points), monitor, f"round {stage + 1}")
         if stage and len(judged) < len(running):
             break  # out of time within this round: the one before still holds
         if not len(judged):
@@ -298,18 +275,6 @@ def _rungs(n_inputs: int, n_candidates: int, wanted: int) -> list[tuple[int, int
         if rounds[-1][0] < n_inputs or rounds[-1][1] < points:
             rounds.append((rows, points, keep))
     return [(min(rows, n_inputs), points, keep) for rows, points, keep in rounds]
-
-
-def _rough(model: Model, points: int) -> Model:
-    """The same model, searched with fewer points or not confirmed; most exact models are as quick as they can be."""
-    core = getattr(model, "core", model)
-    if isinstance(core, ReLUNetwork):
-        return core.roughly()
-    if isinstance(model, BlackBox) and model.scalars is None:
-        return replace(model, grid=min(points, model.grid), precision=1.0 / points, steady=False)
-    if isinstance(model, Compiled):  # what it cannot decide is searched
-        return replace(model, original=replace(model.original, grid=min(points, model.original.grid)))
-    return model
 
 
 def _judge(problem: Affected, candidates: FloatArray, model: Model, monitor: Monitor, stage: str) -> FloatArray:

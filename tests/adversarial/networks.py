@@ -63,9 +63,15 @@ def draw(rng: np.random.Generator, X: NDArray[np.float64]) -> tuple[str, Any]:
 
 def decided(module: Any, X: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows the module gives class 1, as its user would ask."""
+    found = scored(module, X)
+    return found >= 0.0 if isinstance(module[-1], nn.Sigmoid) else found > 0.0
+
+
+def scored(module: Any, X: NDArray[Any]) -> NDArray[np.float64]:
+    """By how much it does."""
     kind = next(module.parameters()).dtype
     with torch.inference_mode():
         found = module(torch.from_numpy(np.array(X, dtype=np.float64)).to(kind)).double().numpy()
     if found.shape[1] == 2:
-        return np.asarray(found.argmax(axis=1) == 1)
-    return np.asarray(found[:, 0] >= 0.5 if isinstance(module[-1], nn.Sigmoid) else found[:, 0] > 0.0)
+        return np.asarray(found[:, 1] - found[:, 0])
+    return np.asarray(found[:, 0] - 0.5 if isinstance(module[-1], nn.Sigmoid) else found[:, 0])

@@ -220,6 +220,14 @@ def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, 
     return out
 
 
+def _unclear(case: Case) -> float:
+    """Scores nearer to the boundary than this may be rounding errors: a clearance may ask for that much."""
+    assert case.subject.score is not None
+    if not is_narrow(case):
+        return 1e-6
+    return max(1e-6, 1e-5 * float(np.abs(case.subject.score(case.table.X)).max()))
+
+
 def is_narrow(case: Case) -> bool:
     """Whether the model computes, or a column is kept, in less than double precision."""
     return case.subject.single or any(c.type in FRACTIONS for c in case.table.columns)
@@ -279,7 +287,7 @@ def _favourable_before(
             continue  # right on the boundary, where the batch decides
         if is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
             continue
-        if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < 1e-6:
+        if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < _unclear(case):
             continue
         what = "recourse missed" if np.isinf(k) else "flips earlier"
         yield Failure(what, f"row {row} is favourable at {points[h]!r}, {k!r} is reported")

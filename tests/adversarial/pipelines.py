@@ -95,19 +95,40 @@ def draw(rng: np.random.Generator, table: Table) -> Subject:
 
 
 def _is_noise(subject: Subject, table: Table) -> bool:
-    """Whether a model of doubles scores the same rows differently in another batch: one with weights of 1e13 does."""
-    if subject.score is None or subject.single:
-        return False
-    whole = subject.score(table.X)
-    for n in (1, 2, 3, 7, 40):
-        index = np.arange(table.n_rows)[-n:]
-        try:
-            some = subject.score(rows.take(table.X, index))
-        except ValueError:  # a few models take no single row
+    """Whether a model answers about the same rows differently in another batch, by more than rounding.
+
+    One with weights of 1e13 does, and one behind the components of columns that are alike.
+    """
+    for ask in (None if subject.single else subject.score, _made_by_steps(subject.model)):
+        if ask is None:
             continue
-        if np.abs(some - whole[index]).max() > 1e-8 * np.abs(whole).max():
-            return True
+        whole = ask(table.X)
+        for n in (1, 2, 3, 7, 40):
+            index = np.arange(table.n_rows)[-n:]
+            try:
+                some = ask(rows.take(table.X, index))
+            except ValueError:  # a few models take no single row
+                continue
+            if np.abs(some - whole[index]).max(initial=0.0) > (1e-8 if ask is subject.score else 1e-4) * max(
+                np.abs(whole).max(initial=0.0), 1e-300
+            ):
+                return True
     return False
+
+
+def _made_by_steps(model: Any) -> Callable[[Any], NDArray[np.float64]] | None:
+    """What a pipeline's steps make of rows, if that is a matrix of numbers."""
+    while isinstance(model, (FrozenEstimator, oddities.OnPandas)):
+        model = getattr(model, "estimator", None) or getattr(model, "model", None)
+    if not isinstance(model, Pipeline) or len(model) < 2:
+        return None
+
+    def made(X: Any) -> NDArray[np.float64]:
+        found = model[:-1].transform(X)
+        found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        return np.nan_to_num(found.astype(float)) if found.dtype.kind in "fiub" else np.zeros((len(found), 1))
+
+    return made
 
 
 def _subject(rng: np.random.Generator, table: Table) -> Subject:
@@ -169,7 +190,14 @@ def _classifier(kind: str, model: Any, asked: dict[str, Any], wanted: Any, call:
     def decide(X: Any) -> NDArray[np.bool_]:
         return np.asarray(np.asarray(predict(X)).ravel() == wanted)
 
-    return Subject(kind, model, asked, decide, None, _is_single(model))
+    score = None
+    if kind == "MLPClassifier" and not call and len(model.classes_) == 2:
+        place = list(model.classes_).index(wanted)
+
+        def score(X: Any) -> NDArray[np.float64]:
+            return np.asarray(model.predict_proba(X), dtype=float)[:, place] - 0.5
+
+    return Subject(kind, model, asked, decide, score, _is_single(model))
 
 
 def _is_single(model: Any) -> bool:
@@ -189,9 +217,14 @@ def _is_single(model: Any) -> bool:
 def _module(rng: np.random.Generator, table: Table) -> Subject:
     X = oddities.as_matrix(table.X)
     kind, module = networks.draw(rng, X)
-    return Subject(
-        kind, module, {}, lambda R: networks.decided(module, oddities.as_matrix(R)), None, not kind.endswith("double")
-    )
+
+    def score(R: Any) -> NDArray[np.float64]:
+        return networks.scored(module, oddities.as_matrix(R))
+
+    def decide(R: Any) -> NDArray[np.bool_]:
+        return networks.decided(module, oddities.as_matrix(R))
+
+    return Subject(kind, module, {}, decide, score, not kind.endswith("double"))
 
 
 def _function(rng: np.random.Generator, table: Table) -> Subject:

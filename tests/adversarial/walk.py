@@ -192,7 +192,7 @@ class Walk:
         total = np.zeros(len(next(iter(before.values()))))
         for c in self.table.columns:
             narrow = c.type in FRACTIONS and self.space[c.name].can_move
-            if c.kind == "number" and narrow and np.ptp(c.values[~c.missing]) > 0:
+            if c.kind in ("number", "whole") and narrow and np.ptp(c.values[~c.missing]) > 0:
                 a, b = (np.nan_to_num(v[c.name].astype(float)) for v in (before, after))
                 knots, levels = self._scale(c)
                 steep = float((np.diff(levels) / np.diff(knots)).max()) * self.weight(c.name)

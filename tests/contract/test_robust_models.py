@@ -18,7 +18,7 @@ import globece as gc
 from globece import Robust, as_model
 from globece.errors import GlobeCEWarning, InvalidParameterError
 from globece.models.adapt import robust_model
-from globece.models.robust import RobustModel, own
+from globece.models.robust import RobustModel
 from globece.testing.models import ModelCase, ModelContract
 from tests.problems import approve_matrix, matrix, matrix_space
 
@@ -75,7 +75,7 @@ class TestRobust(ModelContract):
     def test_outcomes_are_booleans_and_margins_agree(self, case: ModelCase) -> None:
         outcome = case.model.favourable(case.rows)
         assert outcome.dtype == bool
-        assert (outcome <= own(case.model).favourable(case.rows)).all()
+        assert (outcome <= case.model.own.favourable(case.rows)).all()
 
 
 def test_a_black_box_among_them_is_searched() -> None:

@@ -285,7 +285,8 @@ def test_a_group_without_affected_inputs_is_flagged() -> None:
     label = np.where(X @ MODEL[0] + MODEL[1] > 0, "approved", np.where(X[:, 2] == 1, "b", "a"))
     found = audited(MODEL, X, by=label)
     assert found.by_group["approved"].affected == 0
-    assert np.isnan(found.by_group["approved"].coverage)
+    one = found.by_group["approved"]
+    assert (one.coverage, one.average_cost, one.score, one.judged) == (1.0, 0.0, 0.0, False)
     assert found.by_group["approved"].note == "nobody is affected"
     assert len(found.comparisons) == 1
 
@@ -417,7 +418,7 @@ def test_an_action_may_harm_those_who_had_the_favourable_outcome() -> None:
     X = rows(200)
     found = gc.who_benefits(MODEL, X, {"income": -3.0}, space=space_of(X))
     assert found.overall.flipped == 0
-    assert np.isnan(found.overall.average_cost)
+    assert found.overall.average_cost == np.inf
     assert found.overall.harmed == len(found.harmed) > 0
 
 

@@ -218,7 +218,7 @@ def test_a_glance_is_near_and_right_about_switches() -> None:
     D = rng.normal(size=(40, space.width)) * np.where(blocks, 1.0, np.ptp(X, axis=0))
     D[:20, ~blocks] = 0.0  # these only switch
     limit = np.full((len(D), len(Z)), 3.0)
-    exact, glanced = model.first_flip(Z, D, limit), model.roughly().first_flip(Z, D, limit)
+    exact, glanced = model.first_flip(Z, D, limit), model.rough(16).first_flip(Z, D, limit)
     np.testing.assert_allclose(glanced[:20], exact[:20], rtol=1e-6)
     both = np.isfinite(exact[20:]) & np.isfinite(glanced[20:])
     assert both.mean() > 0.1

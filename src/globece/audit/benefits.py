@@ -16,6 +16,7 @@ from globece import rays
 from globece.audit.groups import Groups
 from globece.audit.subgroups import Subgroup, best_subgroups
 from globece.case.affected import Case
+from globece.case.recourse import Numbers
 from globece.case.scaling import Scaled
 from globece.directions.fixed import direction_of
 from globece.explanation import Explanation, Provenance, explanation_of, scaled_along
@@ -33,7 +34,7 @@ class Benefit:
     n, affected, flipped
         Rows, those with the unfavourable outcome, and those of them whom the action gives the favourable one.
     average_cost
-        Mean cost of the action for those who flip; ``nan`` if nobody does.
+        Mean cost of the action for those who flip; ``inf`` if nobody does, 0 if nobody is affected.
     harmed
         Rows with the favourable outcome that the action, taken as it is, takes it from.
     """
@@ -46,8 +47,8 @@ class Benefit:
 
     @property
     def share(self) -> float:
-        """Share of the affected inputs who flip; ``nan`` if nobody is affected."""
-        return self.flipped / self.affected if self.affected else float("nan")
+        """Share of the affected inputs who flip; 1 if nobody is affected."""
+        return self.flipped / self.affected if self.affected else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,9 @@ class Beneficiaries:
 
     def _benefit(self, member: BoolArray) -> Benefit:
         ex = self.explanation
-        cost = ex.best_costs[member[ex.rows]]
-        paid = np.sort(cost[np.isfinite(cost)])
-        average = float(paid.sum() / paid.size) if paid.size else float("nan")
-        return Benefit(int(member.sum()), len(cost), paid.size, average, int(member[self.harmed].sum()))
+        found = Numbers.of(ex.best_costs[member[ex.rows]], ex.budget)
+        harmed = int(member[self.harmed].sum())
+        return Benefit(int(member.sum()), found.n_affected, found.n_covered, found.average_cost, harmed)
 
     def subgroups(self, *, conditions: int = 2, top: int = 5, smallest: int = 30) -> tuple[Subgroup, ...]:
         """The subgroups that benefit most often: of each the share that flips, found on one half, told on the other."""

@@ -16,11 +16,6 @@ from globece.case.ordering import content_order
 from globece.case.scaling import scale
 from globece.directions.closed_form import ClosedForm
 from globece.directions.local import FromLocal
-from globece.models.adapt import Compiled
-from globece.models.base import Model
-from globece.models.blackbox import BlackBox
-from globece.models.linear import LinearModel
-from globece.models.robust import own
 from globece.search import greedy
 from globece.space import FloatArray
 
@@ -34,13 +29,14 @@ SOON = 0.01  # when it turns, as a share of a unit of cost along the way
 
 def unseen(part: Affected, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     """Directions in closed form, for linear models, and to the nearest favourable rows for those without recourse."""
-    found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if is_linear(part) else []
-    left = np.isinf(scale(part, climbed, model=rough(part.model)).cost).all(axis=0)
+    found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if part.model.own.half_spaces is not None else []
+    rough = part.model.thinned(ROUGH_POINTS)
+    left = np.isinf(scale(part, climbed, model=rough).cost).all(axis=0)
     if left.any() and part.favourable_rows is not None and len(part.favourable_rows):
         rest = replace(part, inputs=part.inputs[left])
         ways = FromLocal(NearestInOnesShoes(), rows=NEAREST).propose(rest, NEAREST, rng)
         if len(ways):
-            found.append(ways[greedy(scale(rest, ways, model=rough(part.model)).cost, part.budget, len(climbed) + 1)])
+            found.append(ways[greedy(scale(rest, ways, model=rough).cost, part.budget, len(climbed) + 1)])
     return [directions for directions in found if len(directions)]
 
 
@@ -68,7 +64,7 @@ def one_turn_more(part: Affected, mine: FloatArray, others: FloatArray, n: int, 
     for i, (feature, target) in enumerate(turns * len(bases)):
         made[i, feature.columns] = 0.0
         made[i, feature.start + target] = 1.0 / SOON
-    order, model = content_order(part.inputs, salt), rough(part.model)
+    order, model = content_order(part.inputs, salt), part.model.thinned(ROUGH_POINTS)
     for rows, keep in JUDGED_ON:
         some = replace(part, inputs=part.inputs[order[:rows]])
         paid = np.minimum(scale(some, mine, model=model).cost.min(axis=0), part.budget)
@@ -84,16 +80,3 @@ def one_turn_more(part: Affected, mine: FloatArray, others: FloatArray, n: int, 
         picked.append(best)
         paid = np.minimum(paid, costs[best])
     return made[picked]
-
-
-def rough(model: Model) -> Model:
-    """The same model, searched with fewer points where it must be searched at all."""
-    if isinstance(model, BlackBox) and model.scalars is None:
-        return replace(model, grid=min(ROUGH_POINTS, model.grid), precision=1.0 / ROUGH_POINTS**2)
-    return model
-
-
-def is_linear(problem: Affected) -> bool:
-    """Whether the model is linear, so that closed forms are known."""
-    asked = own(problem.model)
-    return isinstance(asked.core if isinstance(asked, Compiled) else asked, LinearModel)

@@ -10,7 +10,7 @@ import numpy as np
 
 from globece.audit import statistics as st
 from globece.audit.settings import AuditSettings
-from globece.case.recourse import score
+from globece.case.recourse import Numbers
 from globece.space import BoolArray, FloatArray, IntArray
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -106,19 +106,17 @@ class Spread:
 
 def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **more: Any) -> Measures:
     """Measure a group of ``n`` rows whose affected inputs have these minimum costs, but for some that are unknown."""
-    affected = len(cost)
-    paid = np.sort(cost[np.isfinite(cost)])
-    ordered = np.sort(cost)
+    numbers, affected, ordered = Numbers.of(cost, budget), len(cost), np.sort(cost)
     # the smallest cost that so many can pay: no mean of two, as one of them may be no recourse
     at = [max(int(np.ceil(q * affected)) - 1, 0) for q in QUANTILES]
     return Measures(
         n=int(n),
         affected=affected + unknown,
         rejection_rate=(affected + unknown) / n if n else NOT_A_NUMBER,
-        coverage=paid.size / affected if affected else NOT_A_NUMBER,
-        average_cost=float(paid.sum() / paid.size) if paid.size else (np.inf if affected else NOT_A_NUMBER),
-        score=score(cost, budget) if affected else NOT_A_NUMBER,
-        quantiles=tuple(float(ordered[i]) if affected else NOT_A_NUMBER for i in at),
+        coverage=numbers.coverage,
+        average_cost=numbers.average_cost,
+        score=numbers.score,
+        quantiles=tuple(float(ordered[i]) if affected else 0.0 for i in at),
         **more,
     )
 

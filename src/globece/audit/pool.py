@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from globece.audit.extra import is_linear, one_turn_more, rough, unseen
+from globece.audit.extra import ROUGH_POINTS, one_turn_more, unseen
 from globece.case.affected import Affected, Case
 from globece.case.ordering import content_order
 from globece.case.scaling import Scaled, in_reach, scale
@@ -19,7 +19,7 @@ from globece.directions.protocol import DirectionGenerator
 from globece.errors import TimeLimitError
 from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
-from globece.search import Allowance, find_directions, greedy
+from globece.search import find_directions, greedy
 from globece.settings import Settings
 from globece.space import FloatArray, IntArray
 
@@ -174,7 +174,7 @@ def gather(
 
     def work(part: IntArray) -> None:
         some = replace(case.part(part), budget=reach * case.budget)
-        scaled = scale(some, directions, model=rough(case.model))
+        scaled = scale(some, directions, model=case.model.thinned(ROUGH_POINTS))
         far.scalar[:, part], far.cost[:, part] = scaled.scalar, scaled.cost
 
     search.monitor.begin(shares[1])
@@ -223,7 +223,7 @@ def _candidates(
             if not climbed:
                 raise
             monitor.interrupt(TimeUp(str(why)))
-    if search.generator is None and not is_linear(parts[0]) and len(climbed) == len(parts):
+    if search.generator is None and parts[0].model.own.half_spaces is None and len(climbed) == len(parts):
         monitor.begin(share)
         monitor.found()
         try:
@@ -242,7 +242,7 @@ def _shared_out(part: Affected, search: Search, n_inputs: int) -> Settings:
     """
     if search.settings.rays is not None or search.generator is not None:
         return search.settings
-    per_input, least, most = Allowance.of(part.model)
+    per_input, least, most = part.model.allowance
     n = len(part.inputs)
     each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
     return replace(search.settings, rays=int(each))

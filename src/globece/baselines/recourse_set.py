@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from globece.baselines.items import condition_text
-from globece.case.recourse import Recourse, mean_cost, score
+from globece.case.recourse import Numbers, Recourse
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
@@ -277,15 +277,15 @@ class RecourseSet(Recourse):
         """One dictionary a rule: its parts, the share that it applies to and covers, and what it costs them."""
         found = []
         for i, rule in enumerate(self.rules):
-            paid = self.costs[i][np.isfinite(self.costs[i])]
+            numbers = Numbers.of(self.costs[i], self.budget)
             found.append(
                 {
                     "outer": _joined(self.space, rule.outer) or "everybody",
                     "inner": _joined(self.space, rule.inner),
                     "then": _joined(self.space, _changed(rule)),
                     "applies": float(self.matches[i].mean()) if self.n_affected else 0.0,
-                    "coverage": paid.size / self.n_affected if self.n_affected else 0.0,
-                    "average_cost": mean_cost(paid),
+                    "coverage": numbers.coverage,
+                    "average_cost": numbers.average_cost,
                 }
             )
         return found
@@ -343,11 +343,9 @@ class RecourseSet(Recourse):
 
     def _group(self, name: str, inside: BoolArray, rules: tuple[int, ...]) -> GroupRecourse:
         costs = self.costs[list(rules)][:, inside] if rules else np.full((1, int(inside.sum())), np.inf)
-        best = costs.min(axis=0)
-        paid = best[np.isfinite(best)]
-        share = paid.size / best.size if best.size else 1.0
+        found = Numbers.of(costs.min(axis=0), self.budget)
         useful = tuple(i for i in rules if np.isfinite(self.costs[i, inside]).any())
-        return GroupRecourse(name, int(inside.sum()), share, mean_cost(paid), score(best, self.budget), useful)
+        return GroupRecourse(name, found.n_affected, found.coverage, found.average_cost, found.score, useful)
 
     def counterfactuals(self) -> RuleCounterfactuals:
         """The covered inputs before and after, each by its cheapest rule, in the user's own columns."""

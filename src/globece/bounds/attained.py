@@ -9,7 +9,6 @@ import numpy as np
 from globece.case.affected import Affected
 from globece.costs import CostModel
 from globece.errors import VerificationError
-from globece.models.adapt import Compiled
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray
 
 EQUAL = 1e-9  # relative above a cost of 1, absolute below: costs that are taken to be the same
@@ -30,8 +29,7 @@ def attains(problem: Affected, rows: FloatArray, points: FloatArray, bound: Floa
     if left.size:
         model = problem.model
         yes = model.favourable(after[same])
-        core = model.core if isinstance(model, Compiled) else model
-        out[left] = yes & core.favourable(after[same])
+        out[left] = yes & model.followed.favourable(after[same])
     return out
 
 
@@ -91,13 +89,13 @@ def refute(problem: Affected, bound: FloatArray, within: FloatArray | None) -> N
                 f"counterfactual of {within[i]:.6g} flips {name} itself; "
                 f"so for {int(wrong.sum()):,} of {len(bound):,} inputs"
             )
-    if not isinstance(problem.model, Compiled) or not len(bound):
+    if not problem.model.is_compiled or not len(bound):
         return
     rows, after = _changes(problem.space, problem.cost, problem.inputs, np.minimum(bound, problem.budget))
     if not len(rows):
         return
-    theirs, margin = problem.model.favourable(after), problem.model.core.margin(after)
-    differ = theirs != problem.model.core.favourable(after)
+    theirs, margin = problem.model.favourable(after), problem.model.followed.margin(after)
+    differ = theirs != problem.model.followed.favourable(after)
     differ &= np.abs(margin) > 1e-6 * np.abs(margin).max(initial=0.0)  # nearer than that it may be rounding
     if differ.any():
         raise VerificationError(

@@ -15,7 +15,6 @@ from globece.case.affected import Affected
 from globece.case.recourse import score
 from globece.directions.rows import settled_order
 from globece.errors import InvalidParameterError, check_count, check_instance, check_number, wrong
-from globece.models.adapt import Compiled
 from globece.models.linear import LinearModel
 from globece.models.robust import RobustModel
 from globece.models.trees import TreeEnsemble
@@ -122,15 +121,15 @@ def lower_bound(
         raise wrong("within", f"a cost for each of {len(problem.inputs):,} inputs", within)
     if isinstance(problem.model, RobustModel):
         return _strictest(problem, problem.model, count, seconds, within)
-    core = problem.model.core if isinstance(problem.model, Compiled) else problem.model
-    if isinstance(core, LinearModel):
-        found = _linear(core, problem)
-    elif isinstance(core, TreeEnsemble):
-        found = _trees(core, problem, count, seconds, within)
+    planes, ensemble = problem.model.half_spaces, problem.model.tree_ensemble
+    if planes is not None:
+        found = _linear(planes, problem)
+    elif ensemble is not None:
+        found = _trees(ensemble, problem, count, seconds, within)
     else:
         raise InvalidParameterError(
             "a lower bound is known for linear models and for tree ensembles that are followed exactly; "
-            f"none is known for {problem.model.name}, which is followed as a {type(core).__name__}"
+            f"none is known for {problem.model.name}, which is followed as a {type(problem.model.followed).__name__}"
         )
     refute(problem, found.cost, within)
     return found

@@ -1,12 +1,51 @@
-"""The numbers of any recourse: who is covered, at what cost, and the score; of an explanation as of a set of rules."""
+"""The numbers of any recourse: who is covered, at what cost, and the score. They are computed here and nowhere else."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from globece.space import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What recourse does for some affected inputs.
+
+    Where nobody is affected nothing is left to be done: coverage is 1, average cost and score are 0.
+
+    Attributes
+    ----------
+    n_affected, n_covered
+        Affected inputs, and those of them with recourse within the budget.
+    coverage
+        Share that is covered, in [0, 1].
+    average_cost
+        Mean minimum cost over those who are covered; ``inf`` if nobody is.
+    score
+        Mean minimum cost over all of them, with no recourse charged at the budget; lower is better.
+
+    Examples
+    --------
+    >>> Numbers.of(np.array([1.0, 3.0, np.inf]), budget=10.0)
+    Numbers(n_affected=3, n_covered=2, coverage=0.6666666666666666, average_cost=2.0, score=4.666666666666667)
+    """
+
+    n_affected: int
+    n_covered: int
+    coverage: float
+    average_cost: float
+    score: float
+
+    @classmethod
+    def of(cls, costs: FloatArray, budget: float) -> Numbers:
+        """The numbers of minimum costs, one for each affected input, ``inf`` for no recourse."""
+        if not costs.size:
+            return cls(0, 0, 1.0, 0.0, 0.0)
+        paid = costs[np.isfinite(costs)]
+        return cls(costs.size, paid.size, paid.size / costs.size, mean_cost(paid), score(costs, budget))
 
 
 class Recourse:
@@ -31,10 +70,15 @@ class Recourse:
         """Minimum cost of each affected input; ``inf`` where there is no recourse."""
         return self.costs.min(axis=0) if len(self.costs) else np.full(self.n_affected, np.inf)
 
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Coverage, average cost and score."""
+        return Numbers.of(self.best_costs, self.budget)
+
     @property
     def n_covered(self) -> int:
         """Number of affected inputs with recourse within the budget."""
-        return int(np.isfinite(self.best_costs).sum())
+        return self.numbers.n_covered
 
     @property
     def n_without_recourse(self) -> int:
@@ -44,19 +88,17 @@ class Recourse:
     @property
     def coverage(self) -> float:
         """Share of the affected inputs with recourse within the budget, in [0, 1]; 1 if nobody is affected."""
-        return self.n_covered / self.n_affected if self.n_affected else 1.0
+        return self.numbers.coverage
 
     @property
     def average_cost(self) -> float:
         """Mean minimum cost over the covered inputs; ``inf`` if nobody is covered, 0 if nobody is affected."""
-        if self.is_empty:
-            return 0.0
-        return mean_cost(self.best_costs[np.isfinite(self.best_costs)])
+        return self.numbers.average_cost
 
     @property
     def score(self) -> float:
         """Mean minimum cost over the affected inputs, with no recourse charged at the budget; lower is better."""
-        return score(self.best_costs, self.budget)
+        return self.numbers.score
 
 
 def score(costs: FloatArray, budget: float) -> float:

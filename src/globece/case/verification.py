@@ -19,7 +19,6 @@ from globece import rays
 from globece.case.affected import Affected, Case
 from globece.case.scaling import Scaled, limits
 from globece.errors import GlobeCEWarning, VerificationError
-from globece.models.adapt import Compiled, uncompiled
 from globece.models.checking import spot_check
 from globece.space import BoolArray, FloatArray, IntArray
 
@@ -50,7 +49,7 @@ def confirmed(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scal
     if first.any():  # a model that answers by chance passes once, not twice
         moved = replace(scaled, scalar=np.where(first, scaled.scalar, np.inf))
         failed |= ~verify(problem, directions, moved)
-    compiled = isinstance(problem.model, Compiled)
+    compiled = problem.model.is_compiled
     if failed.any():
         i, j = (int(n) for n in np.argwhere(failed)[0])
         reported = int(np.isfinite(scaled.scalar[i]).sum())
@@ -121,14 +120,13 @@ def trusting(asked: Asked, work: Callable[[Asked], T]) -> T:
     except Disagreement as why:
         name = asked.model.name
         warnings.warn(f"{name} is searched as a black box, not followed exactly: {why}", GlobeCEWarning, stacklevel=3)
-        return work(replace(asked, model=uncompiled(asked.model)))
+        return work(replace(asked, model=asked.model.uncompiled()))
 
 
 def _favourable_at(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) -> BoolArray:
-    ask = getattr(problem.model, "confirms", problem.model.favourable)
     out = np.empty(len(rows), dtype=bool)
     for start in range(0, len(rows), VERIFY_ROWS):
         part = slice(start, start + VERIFY_ROWS)
         after = rays.positions(problem.space, problem.inputs[rows[part]], delta, k[part])
-        out[part] = ask(after)
+        out[part] = problem.model.confirms(after)
     return out

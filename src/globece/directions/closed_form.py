@@ -13,10 +13,8 @@ from globece.directions.constraints import as_directions, movable_features
 from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import mean_row
 from globece.errors import InvalidParameterError, keep_checked
-from globece.models.adapt import Compiled
 from globece.models.base import Model
 from globece.models.linear import LinearModel
-from globece.models.robust import own
 from globece.space import Feature, FloatArray
 
 PREFIXES = (1, 2, 3, 5)  # how many of the best columns, or blocks, move together
@@ -72,14 +70,13 @@ class ClosedForm:
 
 def linear_core(model: Model, caller: str) -> LinearModel:
     """The half-spaces of a linear model; raise for any other."""
-    asked = own(model)  # a margin to keep moves the plane, and its direction stays
-    core = asked.core if isinstance(asked, Compiled) else asked
-    if not isinstance(core, LinearModel):
+    asked = model.own  # a margin to keep moves the plane, and its direction stays
+    if asked.half_spaces is None:
         raise InvalidParameterError(
             f"{caller} needs a linear model (logistic regression, linear SVM, a pair (coef, intercept), ...); "
-            f"{model.name} is followed as a {type(core).__name__}"
+            f"{model.name} is followed as a {type(asked.followed).__name__}"
         )
-    return core
+    return asked.half_spaces
 
 
 def slopes(model: LinearModel) -> FloatArray:

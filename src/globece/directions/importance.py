@@ -22,9 +22,6 @@ from globece.errors import (
     keep_checked,
     wrong,
 )
-from globece.models.adapt import Compiled
-from globece.models.linear import LinearModel
-from globece.models.robust import own
 from globece.space import FloatArray
 
 SOURCES = ("auto", "model", "permutation")
@@ -136,9 +133,8 @@ class ImportanceSampling:
 
 def _own(problem: Affected) -> FloatArray | None:
     """The model's own importances by feature, if it has some for the user's own columns."""
-    model, space = own(problem.model), problem.space
-    core = model.core if isinstance(model, Compiled) else model
-    if isinstance(core, LinearModel) and not core.tables:
+    core, space = problem.model.own.half_spaces, problem.space
+    if core is not None and not core.tables:
         size, rates = np.abs(core.weights).max(axis=0), problem.cost.rates
         found = np.zeros(len(space.features))
         for i, f in enumerate(space.features):
@@ -154,7 +150,7 @@ def _own(problem: Affected) -> FloatArray | None:
 def _given(problem: Affected) -> dict[str, float] | None:
     """``feature_importances_``, one for each column that the user gave."""
     names = problem.space.table.names
-    owner = getattr(getattr(getattr(own(problem.model), "decide", None), "ask", None), "__self__", None)
+    owner = getattr(getattr(getattr(problem.model.own, "decide", None), "ask", None), "__self__", None)
     given = getattr(owner, "feature_importances_", None)
     if given is None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,12 +22,11 @@ from globece.errors import (
     check_instance,
     check_matrix,
 )
-from globece.models.base import Model
+from globece.models.base import Allowance, Model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
 from globece.models.checking import check
-from globece.models.clearance import DOUBLE
 from globece.models.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
-from globece.models.decision import Decision, decision
+from globece.models.decision import Decision, Tally, decision
 from globece.models.final import KERNELS, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
@@ -37,9 +36,12 @@ from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import MatrixTable
 
+if TYPE_CHECKING:
+    from globece.models.trees import TreeEnsemble
+
 
 @dataclass(frozen=True)
-class Compiled:
+class Compiled(Model):
     """A model that is followed exactly, with the original beside it.
 
     Outcomes come from the original, so every counterfactual is judged by the user's own model; scalars come from the
@@ -48,6 +50,49 @@ class Compiled:
 
     original: BlackBox
     core: Model
+
+    is_compiled = True
+
+    @property
+    def allowance(self) -> Allowance:
+        """As many rays as the compiled model warrants."""
+        return self.core.allowance
+
+    @property
+    def followed(self) -> Model:
+        """The compiled model."""
+        return self.core
+
+    @property
+    def half_spaces(self) -> LinearModel | None:
+        """Those of the compiled model."""
+        return self.core.half_spaces
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble | None:
+        """That of the compiled model."""
+        return self.core.tree_ensemble
+
+    @property
+    def rounding_unit(self) -> float:
+        """That of the compiled model."""
+        return float(self.core.rounding_unit)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """How often the original was asked."""
+        return self.original.tallies
+
+    def rough(self, points: int) -> Model:
+        """A rougher compiled model, where there is one; what it cannot decide is searched with fewer points."""
+        twin = self.core.rough(points)
+        if twin is not self.core:
+            return twin
+        return replace(self, original=replace(self.original, grid=min(points, self.original.grid)))
+
+    def uncompiled(self) -> BlackBox:
+        """The original."""
+        return self.original
 
     @property
     def space(self) -> FeatureSpace:
@@ -182,23 +227,7 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
     return Compiled(box, core)
 
 
-def rounding_of(model: BlackBox | Compiled | RobustModel) -> float:
-    """Relative rounding error that the counterfactuals of a model are kept clear of."""
-    if isinstance(model, RobustModel):
-        return max(rounding_of(part) for part in model.parts)
-    core = model.core if isinstance(model, Compiled) else model
-    stored = float(core.space.rounding.max(initial=0.0))
-    return max(DOUBLE, stored, float(getattr(core, "unit", DOUBLE)))
-
-
-def uncompiled(model: Any) -> Any:
-    """The same model, searched: whatever was compiled of it is left out."""
-    if isinstance(model, RobustModel):
-        return replace(model, own=uncompiled(model.own), parts=tuple(uncompiled(part) for part in model.parts))
-    return model.original if isinstance(model, Compiled) else model
-
-
-def robust_model(box: BlackBox | Compiled, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
+def robust_model(box: Model, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
     """Put a model together with what its counterfactuals must survive.
 
     Parameters
@@ -210,15 +239,16 @@ def robust_model(box: BlackBox | Compiled, robust: Robust, rows: FloatArray | No
     rows
         Encoded rows on which compiled models are checked against the originals.
     """
-    whole = box.original if isinstance(box, Compiled) else box
+    whole = box.uncompiled()
+    assert isinstance(whole, BlackBox)
     settings: dict[str, Any] = {
         "rows": rows,
-        "compile": isinstance(box, Compiled),
+        "compile": box.is_compiled,
         "grid": whole.grid,
         "batch_rows": whole.batch_rows,
         "timeout": box.decide.timeout,
     }
-    parts: list[BlackBox | Compiled] = [box]
+    parts: list[Model] = [box]
     for other in (box.decide.model, *robust.models):
         decide = box.decide
         if other is not box.decide.model:
@@ -232,7 +262,7 @@ def robust_model(box: BlackBox | Compiled, robust: Robust, rows: FloatArray | No
     return RobustModel(box, tuple(parts), errors_on(box.space, robust), robust)
 
 
-def _agreeing(other: Any, box: BlackBox | Compiled, wanted: dict[str, Any]) -> Decision:
+def _agreeing(other: Any, box: Model, wanted: dict[str, Any]) -> Decision:
     """Check that another model can be asked the same of the same rows."""
     width, own = (getattr(m, "n_features_in_", None) for m in (other, box.decide.model))
     if width != own and None not in (width, own):

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from globece.errors import InvalidParameterError, describe
+from globece.models.clearance import DOUBLE
 from globece.space import BoolArray, FeatureSpace, FloatArray
 
+if TYPE_CHECKING:
+    from globece.models.decision import Decision, Tally
+    from globece.models.linear import LinearModel
+    from globece.models.trees import TreeEnsemble
 
-@runtime_checkable
-class Model(Protocol):
-    """A model over the encoded matrix.
+
+class Allowance(NamedTuple):
+    """Rays that a search may follow for each affected input, and for all of them at least and at most."""
+
+    per_input: float
+    least: int
+    most: int
+
+
+class Model:
+    """A model over the encoded matrix: the one question, and what callers want to know beside it.
+
+    A kind of model answers :meth:`favourable`, :meth:`margin` and :meth:`first_flip`, and overrides of the rest what
+    it knows better.
 
     Attributes
     ----------
@@ -20,24 +36,49 @@ class Model(Protocol):
         Whether :meth:`first_flip` gives the first k (``True``) or the first that a search found (``False``).
     name
         What to call it in messages and reports.
+    allowance
+        Rays that a search may follow, by what one costs.
+    unit
+        Rounding unit of its arithmetic.
+    is_compiled
+        Whether it stands for a model of the user's that can be asked as well.
+    conditions
+        What its counterfactuals must survive beside the model's own decision, in words.
     """
 
-    @property
-    def space(self) -> FeatureSpace: ...
+    if TYPE_CHECKING:
 
-    @property
-    def exact(self) -> bool: ...
+        @property
+        def space(self) -> FeatureSpace: ...
+        @property
+        def exact(self) -> bool: ...
+        @property
+        def name(self) -> str: ...
+        @property
+        def decide(self) -> Decision: ...
+        @property
+        def allowance(self) -> Allowance: ...
+        @property
+        def unit(self) -> float: ...
+        @property
+        def is_compiled(self) -> bool: ...
+        @property
+        def conditions(self) -> str: ...
 
-    @property
-    def name(self) -> str: ...
+    else:
+        # Chosen so that a search takes a small part of the paper's 2,000 predictions an input (docs/search.md).
+        allowance = Allowance(10.0, 6_000, 1_000_000)
+        unit = DOUBLE
+        is_compiled = False
+        conditions = ""
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome."""
-        ...
+        raise NotImplementedError
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """How far each row is on the favourable side; negative on the other."""
-        ...
+        raise NotImplementedError
 
     def first_flip(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
@@ -63,7 +104,53 @@ class Model(Protocol):
             say within a bounded effort: neither a k nor "none". Whoever asked must search such a ray or call it
             unknown, as :class:`globece.models.adapt.Compiled` does.
         """
-        ...
+        raise NotImplementedError
+
+    @property
+    def rounding_unit(self) -> float:
+        """Relative rounding error that its counterfactuals are kept clear of."""
+        return max(DOUBLE, self.unit, float(self.space.rounding.max(initial=0.0)))
+
+    @property
+    def own(self) -> Model:
+        """The user's model itself, which says who is affected."""
+        return self
+
+    @property
+    def followed(self) -> Model:
+        """What is followed along rays."""
+        return self
+
+    @property
+    def half_spaces(self) -> LinearModel | None:
+        """The model as half-spaces, if it is linear: closed forms and a bound are known then."""
+        return None
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble | None:
+        """The model as trees, if it is made of them: a bound is known then."""
+        return None
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """How often the user's models were asked; each model once."""
+        return []
+
+    def confirms(self, Z: FloatArray) -> BoolArray:
+        """Whether each row is favourable, however it is asked about."""
+        return self.favourable(Z)
+
+    def rough(self, points: int) -> Model:
+        """The same model asked with less care, for candidates that race: so many points where a ray is searched."""
+        return self
+
+    def thinned(self, points: int) -> Model:
+        """The same model, with fewer points along a ray where it must be searched at all."""
+        return self
+
+    def uncompiled(self) -> Model:
+        """The same model without what was compiled of it."""
+        return self
 
 
 def check_model(model: Any, space: FeatureSpace) -> Model:

@@ -13,7 +13,7 @@ until they have risen by several times what that changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,8 +21,9 @@ import numpy as np
 
 from globece import rays
 from globece.errors import InvalidDataError, ModelError, check_count, check_numbers, wrong
+from globece.models.base import Model
 from globece.models.clearance import DOUBLE, SINGLE
-from globece.models.decision import Decision
+from globece.models.decision import Decision, Tally
 from globece.models.probes import drawn
 from globece.models.torch_modules import is_double, is_module
 from globece.progress import is_timed
@@ -53,7 +54,7 @@ def check_scalars(scalars: Any) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class BlackBox:
+class BlackBox(Model):
     """A model of which only its decisions are known.
 
     Attributes
@@ -88,6 +89,23 @@ class BlackBox:
     def name(self) -> str:
         """The model's name."""
         return self.decide.name
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """How often the model was asked."""
+        return [self.decide.tally]
+
+    def rough(self, points: int) -> BlackBox:
+        """The same with fewer points, less precision, and no way past the boundary."""
+        if self.scalars is not None:
+            return self
+        return replace(self, grid=min(points, self.grid), precision=1.0 / points, steady=False)
+
+    def thinned(self, points: int) -> BlackBox:
+        """The same with fewer points and less precision."""
+        if self.scalars is not None:
+            return self
+        return replace(self, grid=min(points, self.grid), precision=1.0 / points**2)
 
     @cached_property
     def units(self) -> FloatArray:

@@ -89,12 +89,12 @@ def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, theirs: 
 def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
     """Whether a score never falls where the margin rises, but for rounding."""
     known = np.isfinite(margin) & np.isfinite(score)
-    order = np.flatnonzero(known)[np.argsort(margin[known], kind="stable")]
+    order = np.flatnonzero(known)[np.argsort((margin + unsure)[known], kind="stable")]
     if len(order) < 2:
         return True
     m, s, slack = margin[order], score[order], unsure[order]
     most = np.maximum.accumulate(s)
-    before = np.searchsorted(m, m - 2.0 * slack, side="left") - 1  # the last row that is clearly below
+    before = np.searchsorted(m + slack, m - slack, side="left") - 1  # the last row that is clearly below
     above = np.where(before >= 0, most[np.maximum(before, 0)], -np.inf)
     close = (
         1e-6 * np.maximum(np.abs(s), np.abs(above, where=before >= 0, out=np.zeros(len(s)))) + 1e-9 * np.abs(s).max()

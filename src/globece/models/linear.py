@@ -18,6 +18,7 @@ import numpy as np
 
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
+from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, rounding_of_chances, rounding_of_columns, unit_of_sum
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
 from globece.models.passing import LARGEST, above, after_steps, pass_edge
@@ -31,7 +32,7 @@ MOST_LOOKS = 10_000  # stretches of whole steps along one ray: where this is not
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(Model):
     """Half-spaces over the encoded matrix; favourable where all of them hold.
 
     Attributes
@@ -75,6 +76,12 @@ class LinearModel:
     stored: FloatArray | None = None
 
     exact = True
+    allowance = Allowance(20.0, 40_000, 1_000_000)
+
+    @property
+    def half_spaces(self) -> LinearModel:
+        """Itself."""
+        return self
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.weights).all() and np.isfinite(self.intercepts).all()):

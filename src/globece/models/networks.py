@@ -16,6 +16,7 @@ import numpy as np
 
 from globece import rays
 from globece.errors import ModelError
+from globece.models.base import Allowance, Model
 from globece.models.clearance import unit_of_sum
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evaluate
@@ -30,9 +31,9 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
 # The kernel is asked for this much more than what rounding does to most rows; where that is too little, again.
-ASKED, TYPICAL = 1.5, 0.25
+ASKED, TYPICAL = 1.2, 0.25
 # What the kernel must clear where that was too little, in what rounding can do right there, until it is enough.
-NEEDED = 2.0 ** np.arange(0.0, 16.0)
+NEEDED = (0.0, *2.0 ** np.arange(0.0, 16.0))
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
 BITS, BITS_DOUBLE = 26, 40
 
@@ -49,7 +50,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class ReLUNetwork:
+class ReLUNetwork(Model):
     """A network of affine maps and bends over the encoded matrix, with exact rays.
 
     Build one with :meth:`from_model`.
@@ -73,7 +74,7 @@ class ReLUNetwork:
         From the network's inputs to what is asked, and what rounding can do to that.
     fill
         What stands for a missing number, by encoded column.
-    own
+    decide
         The network's own decision about its inputs.
 
     Examples
@@ -101,10 +102,11 @@ class ReLUNetwork:
     net: Net
     clearance: Clearance
     fill: FloatArray
-    own: Decision
+    decide: Decision
     glancing: bool = False
 
     exact = True
+    allowance = Allowance(1.5, 2_500, 5_000)  # its rays cost more than others'
 
     @classmethod
     def from_model(
@@ -153,14 +155,14 @@ class ReLUNetwork:
         clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, chance)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
         wanted = "value" if classes is None else "class" if threshold is None else "chance"
-        own = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
+        decide = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
         layers, net = scores.before(matrix, shift), compile_net(centred, asks.closed)
-        return cls(space, tuple(inputs), reading, asks, layers, centre, net, clearance, fill, own)
+        return cls(space, tuple(inputs), reading, asks, layers, centre, net, clearance, fill, decide)
 
     @property
     def name(self) -> str:
         """The network's name."""
-        return self.own.name
+        return self.decide.name
 
     @property
     def unit(self) -> float:
@@ -172,7 +174,7 @@ class ReLUNetwork:
         out = np.empty(len(Z), dtype=bool)
         for start in range(0, len(Z), BATCH):
             part = Z[start : start + BATCH]
-            out[start : start + len(part)] = self.own(self._seen(part), len(part))
+            out[start : start + len(part)] = self.decide(self._seen(part), len(part))
         return out
 
     def margin(self, Z: FloatArray) -> FloatArray:
@@ -214,7 +216,7 @@ class ReLUNetwork:
             found[i[stays], j[stays]] = start[i[stays], j[stays]]
         return found
 
-    def roughly(self) -> ReLUNetwork:
+    def rough(self, points: int) -> ReLUNetwork:
         """The same with a glance along each ray: for a search, which follows exactly what it settles on."""
         return replace(self, glancing=True)
 
@@ -228,7 +230,9 @@ class ReLUNetwork:
             if not i.size:
                 return k
             # the positions themselves are rounded, too, and lie off the kernel's ray by what is missing
-            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], needed * (error + np.maximum(-lead, 0.0)))
+            missing = np.maximum(-lead, 0.0) if needed else 0.0
+            need = max(needed, ASKED) * error + needed * missing
+            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], need)
             left = np.isfinite(k[i, j])
             k[i[~left], j[~left]] = np.nan  # it flips, but nowhere clearly: that is not "no recourse"
             i, j = i[left], j[left]

@@ -26,7 +26,7 @@ from globece.errors import (
     keep_checked,
     wrong,
 )
-from globece.models.base import Model
+from globece.models.base import Allowance, Model
 from globece.models.blackbox import BlackBox, search_undecided
 from globece.models.decision import Decision, Tally
 from globece.space import BoolArray, FeatureSpace, FloatArray
@@ -174,12 +174,12 @@ def errors_on(space: FeatureSpace, robust: Robust) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class RobustModel:
+class RobustModel(Model):
     """A model together with what its counterfactuals must survive.
 
     Attributes
     ----------
-    own
+    plain
         The user's model, which says who is affected.
     parts
         Models that must all be favourable; each is a :class:`globece.models.adapt.Compiled` or a black box.
@@ -189,15 +189,48 @@ class RobustModel:
         What was asked for.
     """
 
-    own: Any
+    plain: Any
     parts: tuple[Any, ...]
     errors: FloatArray
     robust: Robust = Robust()
 
     @property
+    def own(self) -> Any:
+        """The user's model, which says who is affected."""
+        return self.plain
+
+    @property
+    def allowance(self) -> Allowance:
+        """As many rays as the user's model warrants."""
+        return self.plain.allowance  # type: ignore[no-any-return]
+
+    @property
+    def conditions(self) -> str:
+        """What recourse must survive, in words."""
+        return self.robust.described
+
+    @property
+    def rounding_unit(self) -> float:
+        """The largest of the parts'."""
+        return max(float(part.rounding_unit) for part in self.parts)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """How often the models were asked; each once."""
+        return list({id(t): t for part in (self.plain, *self.parts) for t in part.tallies}.values())
+
+    def rough(self, points: int) -> RobustModel:
+        """The same with rougher parts."""
+        return replace(self, parts=tuple(part.rough(points) for part in self.parts))
+
+    def uncompiled(self) -> RobustModel:
+        """The same with every part as the user gave it."""
+        return replace(self, plain=self.plain.uncompiled(), parts=tuple(part.uncompiled() for part in self.parts))
+
+    @property
     def space(self) -> FeatureSpace:
         """The space whose rows it takes."""
-        return self.own.space  # type: ignore[no-any-return]
+        return self.plain.space  # type: ignore[no-any-return]
 
     @property
     def exact(self) -> bool:
@@ -207,12 +240,12 @@ class RobustModel:
     @property
     def name(self) -> str:
         """The model's name."""
-        return self.own.name  # type: ignore[no-any-return]
+        return self.plain.name  # type: ignore[no-any-return]
 
     @property
     def decide(self) -> Decision:
         """The user's model."""
-        return self.own.decide  # type: ignore[no-any-return]
+        return self.plain.decide  # type: ignore[no-any-return]
 
     def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
         """Whether each row is favourable to all parts, whatever the error; by choice in double precision."""
@@ -222,14 +255,12 @@ class RobustModel:
                 left = np.flatnonzero(out)
                 if left.size:
                     rows = Z[left] + error
-                    out[left] = (
-                        getattr(part, "original", part).favourable(rows, wide=True) if wide else part.favourable(rows)
-                    )
+                    out[left] = part.uncompiled().favourable(rows, wide=True) if wide else part.favourable(rows)
         return out
 
     def confirms(self, Z: FloatArray) -> BoolArray:
         """Whether each row is favourable to all parts, whatever the error, as it is and in double precision."""
-        return self._searched(getattr(self.own, "original", self.own)).confirms(Z)
+        return self._searched(self.plain.uncompiled()).confirms(Z)
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """Smallest margin of all parts."""
@@ -245,9 +276,7 @@ class RobustModel:
             box = some if isinstance(some, BlackBox) else BlackBox(self.decide, self.space)
             return self._searched(box).first_flip(Z, directions, limit, start)
         found = self._followed(Z, directions, limit, start)
-        return search_undecided(
-            self._searched(getattr(self.own, "original", self.own)), found, Z, directions, limit, start
-        )
+        return search_undecided(self._searched(self.plain.uncompiled()), found, Z, directions, limit, start)
 
     def _searched(self, box: BlackBox) -> _Searched:
         return _Searched(**{f.name: getattr(box, f.name) for f in fields(box)}, all_of=self)
@@ -258,14 +287,16 @@ class RobustModel:
         """The k at which all parts agree, each followed exactly; NaN where one of them cannot say."""
         asked = [(part, error) for error in self.errors for part in _moved(self.parts, error)]
         k = np.zeros(limit.shape) if start is None else start.copy()
-        undecided = np.zeros(k.shape, dtype=bool)
+        undecided, unasked = np.zeros(k.shape, dtype=bool), start is None
         unsettled = np.arange(len(Z))
         for _ in range(ROUNDS):
             before = k[:, unsettled].copy()
             for part, error in asked:
                 open_ = unsettled[np.isfinite(k[:, unsettled]).any(axis=0)]
                 if open_.size:
-                    k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], k[:, open_])
+                    begin = None if unasked else k[:, open_]
+                    k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], begin)
+                    unasked = False
             undecided |= np.isnan(k)
             k[undecided] = np.inf  # nobody else is asked
             unsettled = unsettled[(k[:, unsettled] != before).any(axis=0)] if len(asked) > 1 else unsettled[:0]
@@ -279,7 +310,7 @@ class RobustModel:
 
     def _settled(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray) -> FloatArray:
         """An error added before travelling and after may round differently: where that decides, go a hair further."""
-        cores = replace(self, parts=tuple(getattr(part, "core", part) for part in self.parts))
+        cores = replace(self, parts=tuple(part.followed for part in self.parts))
         for i, delta in enumerate(directions):
             waiting = np.flatnonzero(np.isfinite(k[i]))
             for hair in (0.0, *2.0 ** np.arange(-52, -38)):
@@ -294,7 +325,7 @@ class RobustModel:
 
 def _moved(parts: Sequence[Any], error: FloatArray) -> list[Model]:
     """The exact parts over rows that are off by an error: their ranges are off by as much."""
-    cores = [getattr(part, "core", part) for part in parts]
+    cores = [part.followed for part in parts]
     if not error.any():
         return cores
     space = cores[0].space
@@ -314,24 +345,3 @@ class _Searched(BlackBox):
     def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
         assert self.all_of is not None
         return self.all_of.favourable(Z, wide=wide)
-
-
-def own(model: Any) -> Any:
-    """The user's model itself, which says who is affected."""
-    return model.own if isinstance(model, RobustModel) else model
-
-
-def tally(model: Any) -> tuple[int, int]:
-    """Calls of the user's models and rows given to them."""
-    found = _tallies(model)
-    return sum(t.calls for t in found), sum(t.rows for t in found)
-
-
-def searched_rays(model: Any) -> int:
-    """Rays that were searched because the compiled model could not decide them."""
-    return sum(t.searched_rays for t in _tallies(model))
-
-
-def _tallies(model: Any) -> list[Tally]:
-    parts = model.parts if isinstance(model, RobustModel) else (model,)
-    return list({id(p.decide.tally): p.decide.tally for p in (own(model), *parts)}.values())

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError
 from globece.models import tree_kernel as kernel
+from globece.models.base import Allowance, Model
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
 from globece.models.tree_compile import compile_trees
@@ -34,7 +35,7 @@ BATCH = 65_536  # rows at a time: bounds the copies that rows of another layout 
 
 
 @dataclass(frozen=True)
-class TreeEnsemble:
+class TreeEnsemble(Model):
     """A tree ensemble over the encoded matrix, with exact rays.
 
     Build one with :meth:`from_model`.
@@ -70,6 +71,12 @@ class TreeEnsemble:
     name: str
 
     exact = True
+    allowance = Allowance(28.0, 5_000, 60_000)
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble:
+        """Itself."""
+        return self
 
     @classmethod
     def from_model(
