@@ -120,9 +120,9 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
     import numpy as np
 
     from globece.baselines import AresSettings
-    from globece.baselines.ares import ground_set
     from globece.baselines.evaluate import evaluate
-    from globece.models.adapt import as_model
+    from globece.baselines.rule_sets import ground_set
+    from globece.models.compiling.adapt import as_model
     from globece.progress import Monitor
     from globece.rays import BUDGET_SLACK
 

@@ -40,7 +40,7 @@ def measure(dataset: str, kind: str, threads: int) -> dict[str, Any]:
     from globece import UniformSampling, as_model, rays
     from globece.case.affected import Affected
     from globece.case.scaling import scale
-    from globece.models.adapt import Compiled
+    from globece.models.compiling.adapt import Compiled
 
     free = case(dataset, kind)
     numbers = [f.name for f in free.space.features if not f.is_block]

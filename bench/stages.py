@@ -34,7 +34,7 @@ def warm() -> None:
 def reduction(on: Case, supports: Sequence[float] = REDUCTION) -> list[dict[str, Any]]:
     """RL-reduction's ground set beside the full one, and beside the plain loop where that ends."""
     from globece.baselines import AresSettings
-    from globece.baselines.ares import ground_set
+    from globece.baselines.rule_sets import ground_set
 
     rows = []
     for support in supports:
@@ -124,7 +124,7 @@ def effect_of_q(
 def stages(on: Case, settings: Any) -> dict[str, Any]:
     """Size and accuracy of the ground set, accuracy of the rules, and the time of the first stage and of all."""
     from globece.baselines import fast_ares
-    from globece.baselines.ares import ground_set
+    from globece.baselines.rule_sets import ground_set
     from globece.errors import GlobeCEError
 
     try:

@@ -29,8 +29,8 @@ from xgboost import XGBClassifier
 
 from globece import CostModel, FeatureSpace, as_model
 from globece.directions import Affected
-from globece.models.adapt import Compiled
-from globece.models.trees import TreeEnsemble
+from globece.models.compiling.adapt import Compiled
+from globece.models.trees.ensemble import TreeEnsemble
 from globece.space import Feature
 
 MOST_POINTS = 60_000

@@ -34,8 +34,8 @@ def _curve(on: Any, support: float, orders: int) -> Data:
     """Coverage of the first m triples, for m up to all of them: least, mean and most over the orders."""
     from globece import as_model
     from globece.baselines import AresSettings
-    from globece.baselines.ares import ground_set
     from globece.baselines.evaluate import covered, evaluate
+    from globece.baselines.rule_sets import ground_set
     from globece.progress import Monitor
 
     ground = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(support=support))

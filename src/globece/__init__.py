@@ -6,13 +6,13 @@
 """
 
 from globece.api import audit, explain, who_benefits
-from globece.audit import Audit, AuditSettings
+from globece.auditing import Audit, AuditSettings
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
 from globece.errors import GlobeCEError
 from globece.explanation import Explanation
-from globece.models.adapt import as_model
+from globece.models.compiling.adapt import as_model
 from globece.models.robust import Robust
 from globece.settings import Settings
 from globece.space import FeatureSpace

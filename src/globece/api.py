@@ -9,8 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from globece.audit import Audit, AuditSettings, Beneficiaries, Question, Search, benefits, find_groups
-from globece.audit import run as run_audit
+from globece.auditing import (
+    Audit,
+    AuditSettings,
+    Beneficiaries,
+    Question,
+    Search,
+    beneficiaries,
+    find_groups,
+    run_audit,
+)
 from globece.case.affected import Case
 from globece.case.posing import Given, Seed, check_budget, checked, cost_on, generator_of, pose
 from globece.case.verification import trusting
@@ -260,7 +268,7 @@ def who_benefits(
         groups = find_groups(by, given.table, given.rows, parameter="by", missing="group")
         given = given.hold(groups.features)
     case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=settings)
-    found = trusting(case, lambda c: benefits(c, action, mode, groups, _provenance(c.model, None)))
+    found = trusting(case, lambda c: beneficiaries(c, action, mode, groups, _provenance(c.model, None)))
     counted = _counted(found.explanation.provenance, case.model)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 

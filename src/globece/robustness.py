@@ -14,7 +14,7 @@ from globece.case.scaling import scale
 from globece.case.verification import confirmed, trusting
 from globece.errors import InvalidParameterError, check_number, check_numbers, wrong
 from globece.explanation import Explanation
-from globece.models.adapt import robust_model
+from globece.models.compiling.adapt import robust_model
 from globece.models.robust import Robust
 from globece.space import FloatArray
 

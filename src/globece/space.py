@@ -296,9 +296,16 @@ class FeatureSpace:
         numeric = [f for f in self.features if f.kind == "continuous" and not f.whole]
         return frozenset(f.sources[0] for f in numeric if not self.table.number_type(f.sources[0]).is_float)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some column holds floats in less than double precision."""
+        return bool(self._narrow)
+
     @cached_property
     def _narrow(self) -> frozenset[str]:
-        """Columns of floats in less than double precision."""
+        """Columns of floats in less than double precision; all of a matrix, whatever stands for categories there."""
+        if isinstance(self.table, MatrixTable):
+            return frozenset(name for name in self.table.names if self.table.number_type(name).unit)
         return frozenset(f.sources[0] for f in self.features if self.rounding[f.start])
 
     @cached_property

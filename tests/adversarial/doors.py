@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import globece as gc
 from globece import baselines, datasets, directions, plots, testing
-from globece.audit.result import check_exceeds
+from globece.auditing.result import check_exceeds
 from globece.baselines.settings import fast_settings
 from globece.bounds import lower_bound
 from globece.case.affected import Affected

@@ -34,7 +34,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from globece import FeatureSpace, as_model
 from globece.errors import GlobeCEWarning
-from globece.models.adapt import Compiled
+from globece.models.compiling.adapt import Compiled
 from globece.testing.models import ModelCase, ModelContract
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 

@@ -16,8 +16,8 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from globece import FeatureSpace, as_model, rays
 from globece.errors import GlobeCEWarning
-from globece.models.adapt import Compiled
 from globece.models.blackbox import BlackBox
+from globece.models.compiling.adapt import Compiled
 from globece.testing.models import GRID, ModelCase, ModelContract
 from tests.contract.test_models import FRAME, LABEL, NUMBERS, TEXT, compiled, fitted
 from tests.paper_models import LOADERS, paper_problem

@@ -17,7 +17,7 @@ from xgboost import XGBClassifier
 import globece as gc
 from globece import Robust, as_model
 from globece.errors import GlobeCEWarning, InvalidParameterError
-from globece.models.adapt import robust_model
+from globece.models.compiling.adapt import robust_model
 from globece.models.robust import RobustModel
 from globece.testing.models import ModelCase, ModelContract
 from tests.problems import approve_matrix, matrix, matrix_space

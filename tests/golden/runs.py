@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 
 import globece
 from globece import CostModel, FeatureSpace, Robust, Settings, UniformSampling
-from globece.audit import AuditSettings
+from globece.auditing import AuditSettings
 from globece.baselines import AresSettings, ares, fast_ares
 
 Run = Callable[[], str]

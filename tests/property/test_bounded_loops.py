@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from globece import FeatureSpace, explain, rays
-from globece.models.adapt import Compiled, as_model
+from globece.models.compiling.adapt import Compiled, as_model
 from globece.models.inputs import identity
-from globece.models.linear import LinearModel
-from globece.models.networks import ReLUNetwork
+from globece.models.linear.half_spaces import LinearModel
+from globece.models.networks.network import ReLUNetwork
 from globece.models.passing import above, after_steps, pass_edge
 
 STEPS = st.one_of(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from globece import FeatureSpace
-from globece.models.network_layers import Layers, compile_net
-from globece.models.network_plain import first_flip_plain
-from globece.models.network_rays import Search, first_flips
+from globece.models.networks.layers import Layers, compile_net
+from globece.models.networks.plain import first_flip_plain
+from globece.models.networks.rays import Search, first_flips
 from tests.problems import matrix, matrix_space
 
 SHAPES: dict[str, tuple[tuple[int, ...], float]] = {

@@ -19,11 +19,11 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from globece import CostModel, FeatureSpace, Settings, audit, explain, rays, who_benefits
 from globece.bundle import bundle
-from globece.models.adapt import Compiled, as_model
-from globece.models.network_plain import first_flip_plain
-from globece.models.networks import ReLUNetwork
-from globece.models.tree_plain import plain_first_flip
-from globece.models.trees import TreeEnsemble
+from globece.models.compiling.adapt import Compiled, as_model
+from globece.models.networks.network import ReLUNetwork
+from globece.models.networks.plain import first_flip_plain
+from globece.models.trees.ensemble import TreeEnsemble
+from globece.models.trees.plain import plain_first_flip
 from globece.pricing import costs_at, horizons
 from globece.testing.models import ModelCase, ModelContract
 from tests.problems import (
@@ -237,7 +237,7 @@ def test_random_ranges_hold_for_linear_models(data: st.DataObject) -> None:
     rows = space.encode(X)
     weights = np.array(data.draw(st.lists(st.floats(-2, 2), min_size=space.width, max_size=space.width)))
     delta = data.draw(directions_in(space))
-    from globece.models.linear import LinearModel
+    from globece.models.linear.half_spaces import LinearModel
 
     model = LinearModel(
         space, weights[None], np.array([-float(np.nanmedian(np.nan_to_num(rows) @ weights)) - 0.5]),

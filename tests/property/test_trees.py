@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from globece import rays
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input, Lookup, Number, Steps
-from globece.models.tree_compile import Category, Sight, TreeTable
-from globece.models.tree_kernel import LINEAR, WHOLE, flip_at, value_at
-from globece.models.tree_plain import plain_favourable, plain_first_flip
-from globece.models.tree_reading import Reading
-from globece.models.tree_verdict import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
-from globece.models.trees import TreeEnsemble
+from globece.models.trees.compiling import Category, Sight, TreeTable
+from globece.models.trees.ensemble import TreeEnsemble
+from globece.models.trees.kernel import LINEAR, WHOLE, flip_at, value_at
+from globece.models.trees.plain import plain_favourable, plain_first_flip
+from globece.models.trees.reading import Reading
+from globece.models.trees.verdict import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.space import Feature, FeatureSpace
 
 FloatArray = NDArray[np.float64]

@@ -20,12 +20,12 @@ from sklearn.linear_model import LogisticRegression
 import globece as gc
 from globece import CostModel, FeatureSpace
 from globece.baselines import AccuracyCost, AresSettings, FourTerms, RecourseSet, ares, fast_ares, several
-from globece.baselines.ares import ground_set
 from globece.baselines.evaluate import evaluate
 from globece.baselines.ground_set import GroundSet, reduce_rules
 from globece.baselines.items import Items
 from globece.baselines.itemsets import combinations_seen, frequent, item_bits, itemsets, pack, unpack
 from globece.baselines.optimise import Limits, optimise
+from globece.baselines.rule_sets import ground_set
 from globece.baselines.swaps import Ledger
 from globece.case.recourse import mean_cost, score
 from globece.cli import main
@@ -37,7 +37,7 @@ from globece.errors import (
     UnknownFeatureError,
 )
 from globece.io import recourse_sets, results
-from globece.models.adapt import as_model
+from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor
 from tests.paper_models import paper_problem
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space

@@ -12,7 +12,7 @@ from scipy import stats
 
 import globece as gc
 from globece import Audit, AuditSettings, FeatureSpace, Settings, audit
-from globece.audit import statistics as st
+from globece.auditing import statistics as st
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
 
 QUICK = {"settings": Settings(rays=1500), "judging": AuditSettings(permutations=499, resamples=200, checks=False)}

@@ -19,7 +19,7 @@ from globece.bounds.attained import attains, may_become
 from globece.bounds.cells import nearest
 from globece.directions import Affected
 from globece.errors import VerificationError
-from globece.models.adapt import Compiled
+from globece.models.compiling.adapt import Compiled
 from tests.bound_problems import draw, least
 
 

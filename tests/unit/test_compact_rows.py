@@ -17,7 +17,7 @@ from globece import Explanation, FeatureSpace, compact, explain
 from globece.case.posing import compiled_on
 from globece.compact import Rows
 from globece.errors import GlobeCEWarning
-from globece.models.adapt import Compiled, as_model
+from globece.models.compiling.adapt import Compiled, as_model
 from globece.settings import Settings
 from tests.problems import approve, mixed_frame, mixed_space
 

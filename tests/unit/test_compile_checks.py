@@ -12,12 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from globece import FeatureSpace, as_model
-from globece.models.adapt import Compiled
 from globece.models.blackbox import BlackBox
-from globece.models.checking import check, spot_check
-from globece.models.compose import NotCompiled
+from globece.models.compiling.adapt import Compiled
+from globece.models.compiling.checking import check, spot_check
+from globece.models.compiling.compose import NotCompiled
 from globece.models.decision import decision
-from globece.models.linear import LinearModel
+from globece.models.linear.half_spaces import LinearModel
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(

@@ -34,7 +34,7 @@ ORDER = [
     ["rules"],
     ["bounds", "explanation"],
     ["robustness"],
-    ["audit", "baselines"],
+    ["auditing", "baselines"],
     ["api"],
     ["__init__", "testing"],
     ["io", "plots", "distributed", "datasets"],
@@ -50,7 +50,7 @@ BESIDE = {
 }
 NEVER = {("web", "plots"), ("web", "distributed")}
 DELEGATED = {
-    ("audit", "io"),
+    ("auditing", "io"),
     ("baselines", "io"),
     ("explanation", "robustness"),
     ("explanation", "io"),
@@ -139,7 +139,7 @@ def test_imports_go_one_way() -> None:
         ("rays", "from . import models"),
         ("search", "def f():\n    import globece.explanation"),
         ("explanation", "from globece.plots import ProfileDisplay"),
-        ("audit", "def f():\n    from globece.plots import ProfileDisplay"),
+        ("auditing", "def f():\n    from globece.plots import ProfileDisplay"),
         ("rules", "from globece.explanation import Explanation"),
         ("plots", "from globece.io import tables"),
         ("web", "def f():\n    from globece import plots"),
@@ -164,8 +164,61 @@ def test_checker_sees_a_wrong_import(room: str, source: str) -> None:
         ("datasets", "from globece.io import tables"),
         ("cli", "import click\nfrom globece import web, explain"),
         ("progress", "def f():\n    from rich.progress import Progress"),
-        ("api", "from globece.audit import run"),
+        ("api", "from globece.auditing import run"),
     ],
 )
 def test_checker_lets_a_right_import_pass(room: str, source: str) -> None:
     assert [found for found in imports(source, ("globece",)) if not allowed(room, found)] == []
+
+
+# Inside the larger rooms: a part may import those on the lines above its own, and parts of itself.
+INNER = {
+    "models": [
+        ["clearance", "doubles", "passing", "inputs", "probes", "known", "torch_modules"],
+        ["base", "decision"],
+        ["blackbox"],
+        ["linear", "trees", "networks", "robust"],
+        ["compiling"],
+    ],
+    "case": [["ordering", "recourse"], ["affected"], ["scaling", "posing"], ["verification"]],
+}
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_imports_go_one_way_inside_a_room(room: str) -> None:
+    level = {part: i for i, parts in enumerate(INNER[room]) for part in parts}
+    wrong = []
+    for file in sorted((PACKAGE / room).rglob("*.py")):
+        parts = file.relative_to(PACKAGE / room).with_suffix("").parts
+        if parts[0] == "__init__":
+            continue
+        assert parts[0] in level, f"{room}/{parts[0]} is a part that INNER does not know"
+        for node in ast.walk(ast.parse(_without_types(file.read_text(encoding="utf-8")))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"globece.{room}"):
+                named = (node.module or "").split(".")[2:3] or [alias.name for alias in node.names]
+                for other in named:
+                    if other != parts[0] and level[other] >= level[parts[0]] and (parts[0], other) not in INNER_BESIDE:
+                        wrong.append(f"{room}/{'/'.join(parts)}.py imports {other}")
+    assert wrong == []
+
+
+INNER_BESIDE = {("clearance", "inputs"), ("base", "clearance"), ("inputs", "clearance")}
+
+
+def _without_types(source: str) -> str:
+    """The source without what is imported for type checkers only."""
+    tree = ast.parse(source)
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")]
+    return ast.unparse(tree)
+
+
+def test_no_public_name_hides_a_package() -> None:
+    """`import globece.audit.x` would fail if `globece.audit` were a function and a package."""
+    hidden = []
+    for file in sorted(PACKAGE.rglob("__init__.py")):
+        folder = file.parent
+        beside = {p.stem for p in folder.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                hidden += [f"{folder.name}.{a.asname or a.name}" for a in node.names if (a.asname or a.name) in beside]
+    assert hidden == []

@@ -14,8 +14,8 @@ from globece import FeatureSpace, as_model, explain
 from globece.errors import GlobeCEWarning, InvalidParameterError, MissingExtraError, ModelError
 from globece.models.decision import decision
 from globece.models.inputs import Lookup, Number, Steps, identity
-from globece.models.network_reading import conditions, read
-from globece.models.networks import ReLUNetwork
+from globece.models.networks.network import ReLUNetwork
+from globece.models.networks.reading import conditions, read
 from tests.contract.test_models import fitted
 from tests.problems import approve_matrix, matrix, matrix_space
 
@@ -98,7 +98,7 @@ def test_another_width_is_refused() -> None:
 
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from globece.models.network_torch import read_module
+    from globece.models.networks.modules import read_module
 
     module = small()
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -270,7 +270,7 @@ def test_batches_take_as_long_as_they_should(fixed: float, each: float) -> None:
 
 
 def test_a_compiled_model_is_limited_as_well(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    from globece.models.linear import LinearModel
+    from globece.models.linear.half_spaces import LinearModel
 
     known = LinearModel.first_flip
 

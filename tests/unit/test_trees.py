@@ -32,8 +32,8 @@ from globece.errors import InvalidParameterError, ModelError
 from globece.models.base import Model
 from globece.models.decision import decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate, identity
-from globece.models.tree_plain import every_event, plain_favourable, plain_first_flip, plain_sums
-from globece.models.trees import TreeEnsemble, native_categories, supports
+from globece.models.trees.ensemble import TreeEnsemble, native_categories, supports
+from globece.models.trees.plain import every_event, plain_favourable, plain_first_flip, plain_sums
 from globece.space import FeatureSpace
 
 FloatArray = NDArray[np.float64]
@@ -513,7 +513,7 @@ def test_batches_and_order_change_nothing(boosted: Case, monkeypatch: pytest.Mon
     order = rng.permutation(len(Z))
     np.testing.assert_array_equal(boosted.model.first_flip(Z[order], directions, limit[:, order]), whole[:, order])
     np.testing.assert_array_equal(boosted.model.first_flip(np.asfortranarray(Z), directions, limit), whole)
-    monkeypatch.setattr("globece.models.trees.BATCH", 33)
+    monkeypatch.setattr("globece.models.trees.ensemble.BATCH", 33)
     np.testing.assert_array_equal(boosted.model.first_flip(Z, directions, limit), whole)
 
 

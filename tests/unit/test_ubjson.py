@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from globece.errors import ModelError
-from globece.models.ubjson import loads
+from globece.models.trees.ubjson import loads
 from tests.problems import approve_matrix, matrix
 
 xgboost = pytest.importorskip("xgboost")

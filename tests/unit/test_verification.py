@@ -15,8 +15,8 @@ from globece.case.affected import Affected
 from globece.case.scaling import scale
 from globece.case.verification import Disagreement, confirmed
 from globece.errors import GlobeCEWarning, VerificationError
-from globece.models import adapt
-from globece.models.adapt import Compiled
+from globece.models.compiling import adapt
+from globece.models.compiling.adapt import Compiled
 from tests.problems import matrix, matrix_space
 
 X = matrix(200)

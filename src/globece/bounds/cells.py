@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from globece.bounds.attained import settled_range
 from globece.bounds.boxes import MOST_CATEGORIES, Boxes
 from globece.costs import CostModel
-from globece.models.tree_kernel import Trees
+from globece.models.trees.kernel import Trees
 from globece.space import Feature, FeatureSpace, FloatArray, IntArray
 
 Int32Array = NDArray[np.int32]

@@ -18,7 +18,7 @@ import numpy as np
 from globece.bounds.attained import attains
 from globece.case.affected import Affected
 from globece.costs import Scale
-from globece.models.linear import LinearModel, StepTable
+from globece.models.linear.half_spaces import LinearModel, StepTable
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 MOST_CASES = 1024  # choices of how many blocks of each price; beyond that blocks are taken in fractions

@@ -15,9 +15,9 @@ from globece.case.affected import Affected
 from globece.case.recourse import score
 from globece.directions.rows import settled_order
 from globece.errors import InvalidParameterError, check_count, check_instance, check_number, wrong
-from globece.models.linear import LinearModel
+from globece.models.linear.half_spaces import LinearModel
 from globece.models.robust import RobustModel
-from globece.models.trees import TreeEnsemble
+from globece.models.trees.ensemble import TreeEnsemble
 from globece.space import BoolArray, FloatArray, IntArray
 
 

@@ -12,7 +12,7 @@ from globece.bounds.boxes import boxes_of
 from globece.bounds.cells import Course, Grid, Int32Array, course_of
 from globece.bounds.trees import contests
 from globece.case.affected import Affected
-from globece.models.trees import TreeEnsemble
+from globece.models.trees.ensemble import TreeEnsemble
 from globece.space import BoolArray, FloatArray
 
 WORK = 5_000_000  # sides of leaves that are looked at between two looks at the clock, or so

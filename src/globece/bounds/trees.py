@@ -14,8 +14,8 @@ import numpy as np
 
 from globece.bounds.boxes import Boxes, boxes_of, fares_of, places, sweep
 from globece.case.affected import Affected
-from globece.models.tree_verdict import CHANCE_DOUBLE, CHANCE_SINGLE
-from globece.models.trees import TreeEnsemble
+from globece.models.trees.ensemble import TreeEnsemble
+from globece.models.trees.verdict import CHANCE_DOUBLE, CHANCE_SINGLE
 from globece.parallel import over_rows
 from globece.space import FloatArray, IntArray
 

@@ -23,9 +23,9 @@ from globece.errors import (
     describe,
     wrong,
 )
-from globece.models.adapt import Compiled, as_model, compiled, robust_model
 from globece.models.blackbox import BlackBox
-from globece.models.checking import blur
+from globece.models.compiling.adapt import Compiled, as_model, compiled, robust_model
+from globece.models.compiling.checking import blur
 from globece.models.robust import Robust
 from globece.progress import TimeUp, is_timed
 from globece.settings import Settings

@@ -19,7 +19,7 @@ from globece import rays
 from globece.case.affected import Affected, Case
 from globece.case.scaling import Scaled, limits
 from globece.errors import GlobeCEWarning, VerificationError
-from globece.models.checking import spot_check
+from globece.models.compiling.checking import spot_check
 from globece.space import BoolArray, FloatArray, IntArray
 
 T = TypeVar("T")

@@ -1,5 +1,5 @@
 """The command line: ``globece demo``, ``globece explain``, ``globece audit``; one module per subcommand."""
 
-from globece.cli.main import main
+from globece.cli.program import main
 
 __all__ = ["main"]

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from globece.baselines import AccuracyCost, AresSettings, RecourseSet, fast_ares
 from globece.baselines import ares as plain_ares
-from globece.baselines.ares import fast_settings
+from globece.baselines.rule_sets import fast_settings
 from globece.cli import output
 from globece.cli.explain import _favourable, _names, _prepare
 from globece.errors import InvalidParameterError, check_number

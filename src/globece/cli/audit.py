@@ -10,9 +10,9 @@ import narwhals as nw
 from rich.console import Console
 
 from globece.api import audit as audit_model
-from globece.audit import Audit, AuditSettings
-from globece.audit.exchange import EVERYBODY
-from globece.audit.result import check_exceeds
+from globece.auditing import Audit, AuditSettings
+from globece.auditing.exchange import EVERYBODY
+from globece.auditing.result import check_exceeds
 from globece.cli import output
 from globece.cli.explain import _favourable, _names, _number, _prepare
 from globece.datasets.user_studies import black_box_1, black_box_2

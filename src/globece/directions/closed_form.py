@@ -14,7 +14,7 @@ from globece.directions.protocol import check_asked, check_cost
 from globece.directions.rows import mean_row
 from globece.errors import InvalidParameterError, keep_checked
 from globece.models.base import Model
-from globece.models.linear import LinearModel
+from globece.models.linear.half_spaces import LinearModel
 from globece.space import Feature, FloatArray
 
 PREFIXES = (1, 2, 3, 5)  # how many of the best columns, or blocks, move together

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from globece.audit.artefact import Check
-from globece.audit.exchange import EVERYBODY, Exchange
-from globece.audit.groups import Groups
-from globece.audit.measures import QUANTILES, Comparison, Gap, Measures, Spread
-from globece.audit.result import ALL_MEASURES, Audit
-from globece.audit.settings import AuditSettings
-from globece.audit.statistics import MEASURES
-from globece.audit.verdict import BIAS, NONE, UNKNOWN, Verdict
+from globece.auditing.artefact import Check
+from globece.auditing.exchange import EVERYBODY, Exchange
+from globece.auditing.groups import Groups
+from globece.auditing.measures import QUANTILES, Comparison, Gap, Measures, Spread
+from globece.auditing.result import ALL_MEASURES, Audit
+from globece.auditing.settings import AuditSettings
+from globece.auditing.statistics import MEASURES
+from globece.auditing.verdict import BIAS, NONE, UNKNOWN, Verdict
 from globece.errors import FileFormatError, check_instance
 from globece.io import files, plain, results
 from globece.io.plain import Node

@@ -10,8 +10,8 @@ from globece.space import BoolArray, FeatureSpace, FloatArray
 
 if TYPE_CHECKING:
     from globece.models.decision import Decision, Tally
-    from globece.models.linear import LinearModel
-    from globece.models.trees import TreeEnsemble
+    from globece.models.linear.half_spaces import LinearModel
+    from globece.models.trees.ensemble import TreeEnsemble
 
 
 class Allowance(NamedTuple):
@@ -102,7 +102,7 @@ class Model:
             ``(m, n)``; ``inf`` where no k up to the limit is favourable. At the k returned
             :func:`globece.rays.positions` really is favourable. NaN where a model that is followed exactly cannot
             say within a bounded effort: neither a k nor "none". Whoever asked must search such a ray or call it
-            unknown, as :class:`globece.models.adapt.Compiled` does.
+            unknown, as :class:`globece.models.compiling.adapt.Compiled` does.
         """
         raise NotImplementedError
 

@@ -156,7 +156,7 @@ class BlackBox(Model):
 
         A step before the model computes in the type that it is given, and a tree tells apart what that rounds.
         """
-        if not self.space.rounding.any():
+        if not self.space.is_narrow:
             return False
         row = drawn(self.space, 1, np.random.default_rng(0))
         try:

@@ -119,7 +119,7 @@ class ByScore:
 
 
 def stricter(model: Any, decide: Decision, margin: float, scale: MarginScale) -> dict[str, Any]:
-    """What to ask of a model, as arguments of :func:`globece.models.adapt.as_model`, so that a margin is kept."""
+    """What to ask of a model, as arguments of :func:`globece.as_model`, so that a margin is kept."""
     name = decide.name
     if decide.favourable in ("above", "below") and decide.classes is None:
         if scale != "score":
@@ -182,7 +182,7 @@ class RobustModel(Model):
     plain
         The user's model, which says who is affected.
     parts
-        Models that must all be favourable; each is a :class:`globece.models.adapt.Compiled` or a black box.
+        Models that must all be favourable; each is a :class:`globece.models.compiling.adapt.Compiled` or a black box.
     errors
         Errors on the inputs that must not matter, one a row, the first of them none.
     robust

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from globece.audit import Audit
-from globece.audit.exchange import EVERYBODY, Exchange
+from globece.auditing import Audit
+from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.errors import check_choice, check_count, check_instance
 from globece.plots.charts import LEGEND, _cost_axis, _round_width
 from globece.plots.style import (

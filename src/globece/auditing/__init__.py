@@ -1,0 +1,20 @@
+"""Does one group have to travel further? Groups, gaps, intervals, exchanged directions, and a verdict."""
+
+from globece.auditing.benefits import Beneficiaries, beneficiaries
+from globece.auditing.groups import Groups, find_groups
+from globece.auditing.pool import Search
+from globece.auditing.result import Audit
+from globece.auditing.run import Question, run_audit
+from globece.auditing.settings import AuditSettings
+
+__all__ = [
+    "Audit",
+    "AuditSettings",
+    "Beneficiaries",
+    "Groups",
+    "Question",
+    "Search",
+    "beneficiaries",
+    "find_groups",
+    "run_audit",
+]

@@ -1,0 +1,373 @@
+"""From anything the user calls a model to a :class:`globece.models.base.Model` over the encoded matrix.
+
+Recognise the model, compile it together with the steps before it, and *check the result against the original* on the
+user's own rows and on rows pushed about. Only what agrees is used; the rest is a black box, and a warning says why.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from globece.errors import (
+    GlobeCEError,
+    GlobeCEWarning,
+    InvalidParameterError,
+    check_count,
+    check_flag,
+    check_instance,
+    check_matrix,
+)
+from globece.models.base import Allowance, Model
+from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
+from globece.models.compiling.checking import check
+from globece.models.compiling.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
+from globece.models.compiling.final import KERNELS, LinearRule, half_spaces, is_linear, unwrap
+from globece.models.decision import Decision, Tally, decision
+from globece.models.inputs import Input
+from globece.models.known import described, is_kind, kind_of, library_class
+from globece.models.linear.half_spaces import LinearModel
+from globece.models.robust import Robust, RobustModel, errors_on, stricter
+from globece.models.torch_modules import is_module
+from globece.space import BoolArray, FeatureSpace, FloatArray
+from globece.tables import MatrixTable
+
+if TYPE_CHECKING:
+    from globece.models.trees.ensemble import TreeEnsemble
+
+
+@dataclass(frozen=True)
+class Compiled(Model):
+    """A model that is followed exactly, with the original beside it.
+
+    Outcomes come from the original, so every counterfactual is judged by the user's own model; scalars come from the
+    compiled one.
+    """
+
+    original: BlackBox
+    core: Model
+
+    is_compiled = True
+
+    @property
+    def allowance(self) -> Allowance:
+        """As many rays as the compiled model warrants."""
+        return self.core.allowance
+
+    @property
+    def followed(self) -> Model:
+        """The compiled model."""
+        return self.core
+
+    @property
+    def half_spaces(self) -> LinearModel | None:
+        """Those of the compiled model."""
+        return self.core.half_spaces
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble | None:
+        """That of the compiled model."""
+        return self.core.tree_ensemble
+
+    @property
+    def rounding_unit(self) -> float:
+        """That of the compiled model."""
+        return float(self.core.rounding_unit)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """How often the original was asked."""
+        return self.original.tallies
+
+    def rough(self, points: int) -> Model:
+        """A rougher compiled model, where there is one; what it cannot decide is searched with fewer points."""
+        twin = self.core.rough(points)
+        if twin is not self.core:
+            return twin
+        return replace(self, original=replace(self.original, grid=min(points, self.original.grid)))
+
+    def uncompiled(self) -> BlackBox:
+        """The original."""
+        return self.original
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The space whose rows it takes."""
+        return self.original.space
+
+    @property
+    def exact(self) -> bool:
+        """Whether scalars are exact."""
+        return self.core.exact
+
+    @property
+    def name(self) -> str:
+        """The original's name."""
+        return self.original.name
+
+    @property
+    def decide(self) -> Decision:
+        """The user's model."""
+        return self.original.decide
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """What the user's own model says."""
+        return self.original.favourable(Z)
+
+    def confirms(self, Z: FloatArray) -> BoolArray:
+        """What the user's own model says of rows as they are, and in double precision."""
+        return self.original.confirms(Z)
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side."""
+        return self.core.margin(Z)
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`.
+
+        Rays that the compiled model cannot decide are searched with the original, and counted in its tally.
+        """
+        return search_undecided(
+            self.original, self.core.first_flip(Z, directions, limit, start), Z, directions, limit, start
+        )
+
+
+def as_model(
+    model: Any,
+    space: FeatureSpace,
+    *,
+    favourable: Any = None,
+    threshold: float | None = None,
+    rows: FloatArray | None = None,
+    compile: bool = True,
+    grid: int = 256,
+    scalars: tuple[float, ...] | None = None,
+    batch_rows: int = 65_536,
+    timeout: float | None = None,
+) -> BlackBox | Compiled:
+    """Wrap the user's model so that it answers at which k a row first flips.
+
+    Parameters
+    ----------
+    model
+        An estimator, a pipeline, a torch module, a function (see :func:`globece.models.decision.decision`), or a
+        pair ``(coef, intercept)``.
+    space
+        The space whose decoded rows the model takes.
+    favourable, threshold, timeout
+        As for :func:`globece.models.decision.decision`.
+    rows
+        Encoded rows on which a compiled model is checked against the original.
+    compile
+        Whether to try to follow the model exactly; ``False`` leaves it a black box.
+    grid, scalars, batch_rows
+        As for :class:`globece.models.blackbox.BlackBox`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0], [2.0], [9.0]])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income"])
+    >>> as_model(lambda X: X[:, 0] > 5, space, favourable=True).exact
+    False
+    >>> as_model((np.array([1.0]), -5.0), space).exact
+    True
+    """
+    check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
+    tried = None if scalars is None else check_scalars(scalars)
+    if rows is not None:
+        rows = check_matrix("rows", rows, space.width)
+    if not isinstance(space, FeatureSpace):
+        raise InvalidParameterError(
+            f"space must be a FeatureSpace, such as FeatureSpace.from_frame gives; got a {type(space).__name__}"
+        )
+    if isinstance(model, tuple):
+        model = LinearRule.of(model)
+    decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
+    box = BlackBox(decide, space, check_grid(grid), check_count("batch_rows", batch_rows), tried)
+    return compiled(box, rows) if check_flag("compile", compile) and scalars is None else box
+
+
+def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> BlackBox | Compiled:
+    """Follow a model exactly if it can be compiled; where it should be possible and is not, a warning says why.
+
+    Parameters
+    ----------
+    box
+        The model as a black box.
+    rows
+        Encoded rows on which the compiled model is checked against the original.
+    outcomes
+        What the original says of these rows, if that is known already.
+    """
+    decide, model = box.decide, box.decide.model
+    module = is_module(model)
+    if not (module or hasattr(model, "predict")):
+        return box
+    if decide.classes is None and decide.threshold is None and not module:
+        message = (
+            f"{decide.name} has no classes: it is searched as a black box, and whoever it answers with "
+            f"{decide.favourable!r} has the favourable outcome"
+        )
+        warnings.warn(message, GlobeCEWarning, stacklevel=3)
+        return box
+    try:
+        core = compile_model(model, box.space, decide)
+        check(core, box, rows, outcomes)
+    except NotCompiled as why:
+        message = f"{decide.name} is searched as a black box, not followed exactly: {why}"
+        warnings.warn(message, GlobeCEWarning, stacklevel=3)
+        return box
+    return Compiled(box, core)
+
+
+def robust_model(box: Model, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
+    """Put a model together with what its counterfactuals must survive.
+
+    Parameters
+    ----------
+    box
+        The user's model, as :func:`as_model` gives it.
+    robust
+        What recourse must survive.
+    rows
+        Encoded rows on which compiled models are checked against the originals.
+    """
+    whole = box.uncompiled()
+    assert isinstance(whole, BlackBox)
+    settings: dict[str, Any] = {
+        "rows": rows,
+        "compile": box.is_compiled,
+        "grid": whole.grid,
+        "batch_rows": whole.batch_rows,
+        "timeout": box.decide.timeout,
+    }
+    parts: list[Model] = [box]
+    for other in (box.decide.model, *robust.models):
+        decide = box.decide
+        if other is not box.decide.model:
+            wanted = {"favourable": decide.favourable, "threshold": decide.threshold}
+            decide = _agreeing(other, box, wanted)
+            if not robust.margin:
+                parts.append(as_model(other, box.space, **wanted, **settings))
+        if robust.margin:
+            asked = stricter(other, decide, robust.margin, robust.scale)
+            parts.append(as_model(asked.pop("model"), box.space, **asked, **settings))
+    return RobustModel(box, tuple(parts), errors_on(box.space, robust), robust)
+
+
+def _agreeing(other: Any, box: Model, wanted: dict[str, Any]) -> Decision:
+    """Check that another model can be asked the same of the same rows."""
+    width, own = (getattr(m, "n_features_in_", None) for m in (other, box.decide.model))
+    if width != own and None not in (width, own):
+        raise InvalidParameterError(f"models must take the same {own} features as {box.name}; one takes {width}")
+    names, mine = (getattr(m, "feature_names_in_", None) for m in (other, box.decide.model))
+    if names is not None and mine is not None and list(names) != list(mine):
+        odd = sorted(set(map(str, names)) ^ set(map(str, mine))) or "another order"
+        raise InvalidParameterError(f"models must take the same features as {box.name}; they disagree in {odd}")
+    return decision(other, **wanted)
+
+
+def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
+    """Compile an estimator with the steps before it, or raise :class:`globece.models.compiling.compose.NotCompiled`."""
+    try:
+        return _compile(model, space, decide)
+    except (NotCompiled, MemoryError):
+        raise
+    except Exception as error:  # whatever a library keeps otherwise than it did
+        raise NotCompiled(f"reading it raised {type(error).__name__}: {error}") from error
+
+
+def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
+    from globece.models.networks import network as networks
+    from globece.models.trees import ensemble as trees
+    from globece.models.trees import importing as tree_import
+
+    final = unwrap(model, decide)
+    estimator, name = final.estimator, type(final.estimator).__name__
+    if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
+        curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
+        why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
+        raise NotCompiled(f"step {why}")  # before its steps: they are not to blame
+    try:
+        planes = half_spaces(estimator, final.favourable, final.threshold)
+        by_trees = planes is None and trees.supports(estimator)
+        sparse = by_trees and _library(estimator) == "xgboost" and _is_sparse(final.steps, space)
+        reading = tree_import.read(estimator, sparse=sparse) if by_trees else None
+    except GlobeCEError as error:
+        raise NotCompiled(f"step {name}: {error}") from error
+    symbols = raw_symbols(space)
+    for step in final.steps:
+        if step is not None and not (isinstance(step, str) and step == "passthrough"):
+            symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
+    own = list(symbols.values())
+    expected = getattr(estimator, "n_features_in_", len(symbols))
+    if expected != len(symbols):
+        raise NotCompiled(f"{name} takes {expected} inputs and its steps give {len(symbols)}")
+    if not isinstance(space.table, MatrixTable):
+        _check_names(estimator, list(symbols), name)
+    try:
+        if planes is not None:
+            inputs = inputs_of(own, name)
+            return LinearModel.compose(
+                space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name, chance=final.threshold
+            )
+        if reading is not None:
+            places = _tree_inputs(estimator, own, name)
+            return trees.TreeEnsemble.from_reading(reading, space, places, final.favourable, final.threshold, name)
+        return networks.ReLUNetwork.from_model(
+            estimator, space, inputs_of(own, name), favourable=final.favourable, threshold=final.threshold
+        )
+    except (GlobeCEError, ValueError) as error:
+        raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _library(estimator: Any) -> str:
+    known = library_class(estimator)
+    return "" if known is None else known.__module__.split(".")[0]
+
+
+def _is_sparse(steps: Sequence[Any], space: FeatureSpace) -> bool:
+    """Whether steps give a sparse matrix: they are run on one row to see."""
+    if not steps:
+        return False
+    rows = space.decode(base_row(space)[None])
+    for step in steps:
+        if step is not None and not isinstance(step, str):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = step.transform(rows)
+    return hasattr(rows, "toarray")
+
+
+def _check_names(estimator: Any, names: list[str], name: str) -> None:
+    """Check that a model that finds its columns by name finds them where they are."""
+    if is_kind(estimator, "globece", ("LightGBMClassifier", "LightGBMRegressor")):
+        known = [str(n) for n in estimator.feature_names_in_]
+        if known != [n.replace(" ", "_") for n in names]:
+            raise NotCompiled(f"{name} takes its columns in another order: {known}")
+
+
+def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
+    """Inputs of a tree ensemble: categories that it splits by itself enter as its own codes for them."""
+    from globece.models.trees.importing import native_categories
+
+    categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
+    lists = native_categories(estimator, categorical) if categorical else {}
+    found: list[Input] = []
+    for i, s in enumerate(symbols):
+        if isinstance(s, Category) and i in lists:
+            place = {value: float(code) for code, value in enumerate(lists[i])}
+            unknown = [c for c in s.feature.categories if c is not None and c not in place]
+            if unknown:
+                raise NotCompiled(f"{name} was trained without the categories {unknown} of {s.feature.name!r}")
+            found.append(s.table([np.nan if c is None else place[c] for c in s.feature.categories]))
+        else:
+            found += inputs_of([s], name)
+    return found

@@ -1,0 +1,300 @@
+"""Linear models, exactly: along a ray every margin is a straight line between a few breakpoints.
+
+The favourable side is one or several half-spaces ``W z + b > 0`` that must all hold: one for a binary classifier or a
+regressor with a threshold, one per other class for a multi-class one, one per model where several must agree.
+Breakpoints are where a range ends, a block switches, or a column passes the edge of a step table. Whole-numbered
+features move in many small steps; there the straight line through them, with half a step of slack, tells where it is
+worth looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from globece.bundle import Bundle, bundle
+from globece.errors import ModelError
+from globece.models.base import Allowance, Model
+from globece.models.clearance import DOUBLE, rounding_of_chances, rounding_of_columns, unit_of_sum
+from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
+from globece.models.linear.kernel import sum_up, walk
+from globece.parallel import over_rows
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+FEW_RAYS = 16_384  # not worth another thread
+ROUNDINGS, SUMMED_AT_ONCE = 12.0, 8.0  # that a sum may add up to: some, and more for a long one
+
+
+@dataclass(frozen=True)
+class LinearModel(Model):
+    """Half-spaces over the encoded matrix; favourable where all of them hold.
+
+    Attributes
+    ----------
+    space
+        The space of the encoded matrix.
+    weights
+        One row per half-space, one column per encoded column: ``(m, width)``.
+    intercepts
+        ``(m,)``.
+    closed
+        Whether a margin of exactly 0 counts, by half-space: ``(m,)``.
+    fill
+        What stands for a missing number, by encoded column.
+    tables
+        Step tables, where a column enters by steps (binned columns, ordinal codes).
+    name
+        What to call the model.
+    centre, offsets
+        Where the steps before the model have their zero, by encoded column, and the margins there: around it nothing
+        is lost, however large a column is against its spread.
+    unit
+        Rounding unit of the model's own arithmetic.
+    head
+        What making probabilities of the scores may cost, in scores.
+    stored
+        Largest relative rounding of each column, as it is stored and as the steps before the model compute it.
+    """
+
+    space: FeatureSpace
+    weights: FloatArray
+    intercepts: FloatArray
+    closed: BoolArray
+    fill: FloatArray
+    tables: tuple[StepTable, ...] = ()
+    name: str = "linear model"
+    centre: FloatArray | None = None
+    offsets: FloatArray | None = None
+    unit: float = DOUBLE
+    head: float = 0.0
+    stored: FloatArray | None = None
+
+    exact = True
+    allowance = Allowance(20.0, 40_000, 1_000_000)
+
+    @property
+    def half_spaces(self) -> LinearModel:
+        """Itself."""
+        return self
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.weights).all() and np.isfinite(self.intercepts).all()):
+            raise ModelError(f"{self.name} has weights that are not finite")
+        if self.weights.shape[1] != self.space.width or (
+            self.centre is not None and self.centre.shape != (self.space.width,)
+        ):
+            raise ModelError(f"{self.name} was compiled for another space: {self.space.width} columns are expected")
+
+    @classmethod
+    def compose(
+        cls,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        coef: FloatArray,
+        intercept: FloatArray,
+        *,
+        closed: BoolArray | None = None,
+        name: str = "linear model",
+        chance: float | None = None,
+    ) -> LinearModel:
+        """Compose half-spaces over a model's inputs with the steps that made these inputs.
+
+        Parameters
+        ----------
+        space, inputs
+            The encoded space, and the model's inputs as functions of it.
+        coef, intercept
+            Half-spaces over the inputs: ``(m, inputs)`` and ``(m,)``.
+        closed
+            Whether 0 counts as favourable; ``False`` by default.
+        name
+            What to call the model.
+        chance
+            Probability that is compared with, where probabilities are made of the margins.
+
+        Raises
+        ------
+        ValueError
+            If an input is no straight line, no step table and no lookup, so that the result would not be linear.
+        """
+        m = len(coef)
+        weights, shift, fill = np.zeros((m, space.width)), np.zeros(m), np.full(space.width, np.nan)
+        tables: list[StepTable] = []
+        for i, (source, c) in enumerate(zip(inputs, coef.T, strict=True)):
+            if isinstance(source, Lookup):
+                weights[:, source.start : source.start + len(source.table)] += np.outer(c, source.table)
+            elif isinstance(source, Steps):
+                tables.append(StepTable(source.column, source.edges, np.outer(c, source.values_), c * source.missing))
+            elif source.scale is None or source.shift is None:
+                raise ValueError(f"input {i} moves along a curve")
+            else:
+                weights[:, source.column] += c * source.scale
+                shift += c * source.shift
+                if source.fill is not None:
+                    fill[source.column] = source.fill
+        if any(isinstance(s, Number) and s.fill is not None and s.fill != fill[s.column] for s in inputs):
+            raise ValueError("one column is filled in two ways")
+        fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing: nothing times NaN would be NaN
+        shut = np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool)
+        unit, centre = unit_of_sum(space, inputs), centre_of(space, inputs)
+        offsets = np.array(intercept, dtype=np.float64)
+        for source, c in zip(inputs, coef.T, strict=True):
+            if isinstance(source, Number):
+                offsets += c * source.values(centre[None])[0]
+        return cls(
+            space,
+            weights,
+            np.asarray(intercept, dtype=float) + shift,
+            shut,
+            fill,
+            tuple(tables),
+            name,
+            centre,
+            offsets,
+            unit,
+            rounding_of_chances(chance, unit),
+            rounding_of_columns(space, inputs),
+        )
+
+    def margins(self, Z: FloatArray) -> FloatArray:
+        """Every half-space's margin of every row: ``(n, m)``."""
+        return self._sums(Z)[0]
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """Smallest margin of each row."""
+        return np.asarray(self.margins(Z).min(axis=1))
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether every half-space holds."""
+        M = self.margins(Z)
+        return np.asarray(((M > 0) | (self.closed & (M == 0))).all(axis=1))
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        margins, rounding = self._sums(Z)
+        # what is reported must hold in whatever order it is summed
+        out = self._follow(Z, margins - rounding, directions, limit, start, self._shares)
+        if self.space.rounding.any() and np.isinf(out).any():
+            # what flips, but nowhere clearly, is not "no recourse": it is left open
+            i, j = np.flatnonzero(np.isinf(out).any(axis=1)), np.flatnonzero(np.isinf(out).any(axis=0))
+            some = np.ix_(i, j)
+            begin = None if start is None else start[some]
+            nearly = self._follow(
+                Z[j], margins[j], directions[i], limit[some], begin, (0.0, np.zeros(self.space.width))
+            )
+            out[some] = np.where(np.isinf(out[some]) & np.isfinite(nearly), np.nan, out[some])
+        return out
+
+    def _follow(
+        self,
+        Z: FloatArray,
+        base: FloatArray,
+        directions: FloatArray,
+        limit: FloatArray,
+        start: FloatArray | None,
+        shares: tuple[float, FloatArray],
+    ) -> FloatArray:
+        """First scalars at which margins that start from ``base`` are positive, less what rounds on the way."""
+        routes = bundle(self.space, directions)
+        weights = _Weights.of(self, routes, shares)
+        out = np.empty((len(directions), len(Z)))
+        begin = np.zeros((1, 1)) if start is None else np.asarray(start)
+        follow: Any = walk
+        Z, limit = np.ascontiguousarray(Z), np.ascontiguousarray(limit)
+
+        def work(first: int, last: int) -> None:
+            follow(first, last, Z, base, self.closed, limit, begin, *routes, *weights, out)
+
+        over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(directions))))
+        return out
+
+    def rounding(self, Z: FloatArray) -> FloatArray:
+        """How far rounding can carry each margin of each row: ``(n, m)``.
+
+        By the model's own arithmetic, in whatever order it sums, and by the type that each column has.
+        """
+        return self._sums(Z)[1]
+
+    def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Margins, and how far rounding can carry them; row by row, so that no other row changes them."""
+        margins, rounding = np.empty((len(Z), len(self.weights))), np.empty((len(Z), len(self.weights)))
+        rows = np.ascontiguousarray(Z, dtype=np.float64)
+        centre = np.zeros(self.space.width) if self.centre is None else self.centre
+        offsets = self.intercepts if self.offsets is None else self.offsets
+        kernel: Any = sum_up
+        summed, stored = self._shares
+
+        def work(first: int, last: int) -> None:
+            kernel(first, last, rows, self.fill, centre, self.weights, offsets, summed, stored, margins, rounding)
+
+        if len(Z):
+            over_rows(len(Z), work, few=FEW_RAYS)
+        rounding += self.head
+        for table in self.tables:
+            margins += table.values(Z).T
+            rounding += self._times * self.unit * np.nan_to_num(np.abs(table.added)).max(axis=1)
+        return margins, rounding
+
+    @property
+    def _times(self) -> float:
+        """Roundings that a sum may add up to, in units of what it is summed from."""
+        return ROUNDINGS + len(self.space.features) / SUMMED_AT_ONCE
+
+    @property
+    def _shares(self) -> tuple[float, FloatArray]:
+        """What rounds: a share of what is summed, and of each column's value as it is stored."""
+        stored = self.space.rounding if self.stored is None else self.stored
+        return self._times * self.unit, 4.0 * DOUBLE + 1.01 * stored
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """What one column adds to each half-space's margin, by steps."""
+
+    column: int
+    edges: FloatArray  # ascending; piece i holds edges[i-1] < z <= edges[i]
+    added: FloatArray  # (m, pieces)
+    missing: FloatArray  # (m,)
+
+    def values(self, Z: FloatArray) -> FloatArray:
+        """What is added for each row: ``(m, n)``."""
+        z = Z[:, self.column]
+        found = self.added[:, np.searchsorted(self.edges, z, side="left").clip(0, len(self.edges))]
+        return np.where(np.isnan(z), self.missing[:, None], found)
+
+
+class _Weights(NamedTuple):
+    """What the moves of a bundle do to each half-space's margin."""
+
+    weight: FloatArray  # (movers, m)
+    first_edge: IntArray  # of each mover
+    edge: FloatArray
+    jump: FloatArray  # (edges, m) what passing an edge upwards adds
+    gain: FloatArray  # (switches, most categories, m) what leaving a category for the target adds
+
+    @classmethod
+    def of(cls, model: LinearModel, routes: Bundle, shares: tuple[float, FloatArray]) -> _Weights:
+        W, m, column = model.weights, len(model.weights), routes.column
+        summed, stored = shares
+        size = np.abs(W.T)
+        # what rounds grows along the way, and counts against each move
+        moving = W.T[column] - np.sign(routes.step)[:, None] * (summed + stored[column])[:, None] * size[column]
+        tables: dict[int, list[StepTable]] = {}
+        for t in model.tables:
+            tables.setdefault(t.column, []).append(t)
+        mine = [tables.get(int(c), []) for c in column] if tables else [[]] * len(column)
+        category = np.minimum(np.arange(routes.bound.shape[1]), routes.size[:, None] - 1)
+        there, here = routes.start + routes.target, routes.start[:, None] + category
+        grown = summed * np.maximum(size[there][:, None, :] - size[here], 0.0)
+        return cls(
+            np.ascontiguousarray(moving),
+            np.cumsum([0, *(sum(len(t.edges) for t in some) for some in mine)]),
+            np.concatenate([np.zeros(0), *(t.edges for some in mine for t in some)]),
+            np.vstack([np.zeros((0, m)), *(np.diff(t.added, axis=1).T for some in mine for t in some)]),
+            np.ascontiguousarray(W.T[there][:, None, :] - W.T[here] - grown),
+        )

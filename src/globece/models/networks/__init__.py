@@ -1,0 +1,1 @@
+"""Networks of affine maps and bends: read, laid out, and followed exactly."""

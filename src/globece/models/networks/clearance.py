@@ -1,0 +1,208 @@
+"""How clear a network is about its inputs: its outputs in double precision, and how far its own may lie from them.
+
+A network computes in its own precision and sums in an order that depends on the processor and on how many rows come
+together. So its own answer right on the boundary means nothing. Here each output is computed row by row, the same way
+whatever stands beside the row, together with what rounding can do to it. Every product and partial sum is off by a
+share of itself; what that does to an output is known from the output's slope in each unit. Rounding errors are as good
+as independent, so their squares add up, and `SAFE` standard errors are kept clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.models.clearance import rounding_of_chances
+from globece.models.networks.layers import SUBNORMAL, Layers, Net, compile_net
+from globece.models.networks.scratch import AT, BEGIN, FAST, ONE, ZERO
+from globece.parallel import over_rows
+from globece.space import BoolArray, FloatArray
+
+SAFE = 10.0  # standard errors
+LANES = 16.0  # terms that are summed side by side, roughly: only longer sums round more often
+FEW = 1024  # rows that are not worth another thread
+
+
+@dataclass(frozen=True)
+class Powers:
+    """By how much rounding grows in each map of a network: squares of its weights, by what rounds on the way.
+
+    Attributes
+    ----------
+    weights
+        ``(inputs, units)`` for each map: times the squares of its inputs, the squared error of each unit.
+    biases
+        ``(units,)`` for each map: what its bias adds to that.
+    """
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, weights: Sequence[FloatArray], biases: Sequence[FloatArray]) -> Powers:
+        """Those of affine maps that the network computes one by one."""
+        made = [power(w, b) for w, b in zip(weights, biases, strict=True)]
+        return cls(tuple(w for w, _ in made), tuple(b for _, b in made))
+
+
+def power(weight: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The powers of one map; see :class:`Powers`."""
+    return (1.0 + len(weight) / LANES) * np.square(weight), np.square(bias)
+
+
+def merged_power(
+    before: tuple[FloatArray, FloatArray], weight: FloatArray, bias: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The powers of a map and another right behind it, which the network computes one after the other."""
+    again = 2.0 * (2.0 + len(weight) / LANES) * np.square(weight)
+    return before[0] @ again, before[1] @ again + np.square(bias)
+
+
+@dataclass(frozen=True)
+class Clearance:
+    """A network over its inputs in double precision, and what its own rounding can do to each output.
+
+    Attributes
+    ----------
+    net
+        From the network's inputs to what is asked of it.
+    powers
+        The powers of the same maps, laid out in the same way.
+    unit
+        Rounding unit of the network's arithmetic.
+    head
+        What making probabilities of the scores may cost, in scores.
+    """
+
+    net: Net
+    powers: Net
+    unit: float
+    head: float
+
+    @cached_property
+    def _squares(self) -> tuple[NDArray[np.float32], ...]:
+        """The powers in single precision, which is enough for errors; what would be subnormal there is nothing."""
+        found = (self.powers.entry.ravel(), self.powers.weights, self.powers.exit, self.powers.bias)
+        return tuple(np.where(a < SUBNORMAL, 0.0, a).astype(np.float32) for a in found)
+
+    @classmethod
+    def of(
+        cls, layers: Layers, closed: BoolArray, powers: Powers, asked: FloatArray, unit: float, chance: float | None
+    ) -> Clearance:
+        """Lay a network out.
+
+        Parameters
+        ----------
+        layers
+            From the network's inputs to the outputs that must be positive.
+        closed
+            Whether an output of exactly 0 counts.
+        powers
+            Of the network up to its scores.
+        asked
+            Which scores make up each output, ``(scores, outputs)``.
+        unit
+            Rounding unit of the network's arithmetic.
+        chance
+            Probability that is compared with, where probabilities are made of the scores.
+        """
+        squares = np.square(asked)
+        maps = Layers(
+            (*powers.weights[:-1], powers.weights[-1] @ squares),
+            (*powers.biases[:-1], powers.biases[-1] @ squares),
+            layers.leaks,
+        )
+        return cls(compile_net(layers, closed), compile_net(maps, closed), unit, rounding_of_chances(chance, unit))
+
+    def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far each row's outputs exceed what rounding can do to them, the smallest; and how much that is."""
+        lead, error = np.empty(len(V)), np.empty(len(V))
+        V = np.ascontiguousarray(V, dtype=np.float64)
+        kernel: Any = _leads
+        net, squares = self.net, self._squares
+        arrays = (net.entry.ravel(), net.weights, net.coarse, net.layout, net.exit, net.bias, net.leak, net.coarse_leak)
+
+        def work(a: int, b: int) -> None:
+            kernel(a, b, *arrays, *squares, V, SAFE * self.unit, self.head, lead, error)
+
+        if len(V):
+            over_rows(len(V), work, few=FEW)
+        return lead, error
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _pass_on(weights, squares, begin, width, v, row, after, spread):  # type: ignore[no-untyped-def]
+    """Add what one unit gives to the next layer, and to the squared errors there."""
+    w, q = weights[begin + row * width : begin + (row + 1) * width], squares[begin + row * width :]
+    vv = np.float32(v * v)
+    for o in range(width):
+        after[o] += v * w[o]
+    for o in range(width):
+        spread[o] += vv * q[o]
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def _slope_of(weights, begin, width, row, ahead):  # type: ignore[no-untyped-def]
+    """An output's slope in one unit, given those in the next layer's."""
+    w, total = weights[begin + row * width : begin + (row + 1) * width], ZERO
+    for o in range(width):
+        total += w[o] * ahead[o]
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _leads(  # type: ignore[no-untyped-def]
+    begin, end, entry, weights, coarse, layout, exit_, bias, leak, coarse_leak, entry_squares, squares, exit_squares,
+    bias_squares, V, share, head, lead, error,
+):  # fmt: skip
+    """Leads and errors of rows begin to end; errors in single precision."""
+    layers, outputs = layout.shape[1] - 1, len(exit_)
+    wide, units, widest = layout[AT, 1], layout[AT, layers], 0
+    for layer in range(layers):
+        widest = max(widest, layout[AT, layer + 1] - layout[AT, layer])
+    value, spread = np.empty(units), np.empty(units, dtype=np.float32)
+    slopes = np.empty((2, widest), dtype=np.float32)
+    for r in range(begin, end):
+        value[:], spread[:] = bias[:units], bias_squares[:units]
+        for j in range(V.shape[1]):
+            if V[r, j] != 0.0:
+                _pass_on(entry, entry_squares, 0, wide, V[r, j], j, value[:wide], spread[:wide])
+        for layer in range(1, layers):
+            here, there, stop = layout[AT, layer - 1], layout[AT, layer], layout[AT, layer + 1]
+            for j in range(there - here):
+                p = value[here + j]
+                h = p if p > 0.0 else leak[here + j] * p
+                if h != 0.0:
+                    _pass_on(weights, squares, layout[BEGIN, layer], stop - there, h, j, value[there:stop],
+                             spread[there:stop])  # fmt: skip
+        lead[r], error[r] = np.inf, 0.0
+        here, last = layout[AT, layers - 1], units - layout[AT, layers - 1]
+        for m in range(outputs):
+            total, square = bias[units + m], np.float64(bias_squares[units + m])
+            back, ahead = slopes[0], slopes[1]
+            for j in range(last):
+                p = value[here + j]
+                slope = 1.0 if p > 0.0 else leak[here + j]
+                h = slope * p
+                total += h * exit_[m, j]
+                square += h * h * exit_squares[m, j]
+                back[j] = slope * exit_[m, j]
+                square += back[j] * back[j] * spread[here + j]
+            for layer in range(layers - 1, 0, -1):
+                at, there, stop = layout[AT, layer - 1], layout[AT, layer], layout[AT, layer + 1]
+                back, ahead = ahead, back
+                for j in range(there - at):
+                    slope = ONE if value[at + j] > 0.0 else coarse_leak[at + j]
+                    back[j] = ZERO
+                    if slope != ZERO:
+                        back[j] = slope * _slope_of(coarse, layout[BEGIN, layer], stop - there, j, ahead)
+                        square += back[j] * back[j] * spread[at + j]
+            off = share * np.sqrt(square) + head
+            lead[r] = min(lead[r], total - off)
+            error[r] = max(error[r], off)

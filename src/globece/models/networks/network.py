@@ -1,0 +1,347 @@
+"""ReLU networks: exact rays, confirmed by the network itself.
+
+The kernel follows the network in double precision. The network's own sums, in single precision for most, are rounded,
+and right behind the first flip the rounding may win. So each answer is tried on the network and moved on by a hair
+until the network agrees by more than its sums would differ in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from globece import rays
+from globece.errors import ModelError
+from globece.models.base import Allowance, Model
+from globece.models.clearance import unit_of_sum
+from globece.models.decision import Decision
+from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evaluate
+from globece.models.networks.clearance import Clearance
+from globece.models.networks.glance import glance
+from globece.models.networks.layers import Layers, Net, compile_net
+from globece.models.networks.rays import Search, first_flips
+from globece.models.networks.reading import Conditions, Reading, conditions, read, supports
+from globece.models.probes import drawn
+from globece.models.torch_modules import is_module
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+BATCH = 65_536  # rows at a time
+# The kernel is asked for this much more than what rounding does to most rows; where that is too little, again.
+ASKED, TYPICAL = 1.2, 0.25
+# What the kernel must clear where that was too little, in what rounding can do right there, until it is enough.
+NEEDED = (0.0, *2.0 ** np.arange(0.0, 16.0))
+# Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
+BITS, BITS_DOUBLE = 26, 40
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A network asked for one thing; see :attr:`globece.models.networks.reading.Reading.ask`."""
+
+    ask: Callable[[FloatArray, str], FloatArray]
+    wanted: str
+
+    def __call__(self, V: FloatArray) -> FloatArray:
+        return self.ask(V, self.wanted)
+
+
+@dataclass(frozen=True)
+class ReLUNetwork(Model):
+    """A network of affine maps and bends over the encoded matrix, with exact rays.
+
+    Build one with :meth:`from_model`.
+
+    Attributes
+    ----------
+    space
+        The space whose rows it takes.
+    inputs
+        The network's inputs, as functions of the encoded matrix.
+    reading, asks
+        The network as it was read, and what the favourable outcome asks of its scores.
+    layers
+        From the encoded matrix to what is asked, in double precision.
+    centre
+        What is taken off each encoded column before the kernel sees it: where a scaler has its zero, so that a column
+        that is large against its spread loses nothing.
+    net
+        From the encoded matrix less the centre to what is asked, laid out for the kernel.
+    clearance
+        From the network's inputs to what is asked, and what rounding can do to that.
+    fill
+        What stands for a missing number, by encoded column.
+    decide
+        The network's own decision about its inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> from globece.models.inputs import identity
+    >>> X = np.array([[0.0], [1.0], [2.0], [5.0]])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income"])
+    >>> network = MLPClassifier(4, solver="lbfgs", random_state=0).fit(X, [0, 0, 1, 1])
+    >>> model = ReLUNetwork.from_model(network, space, identity(1), favourable=1)
+    >>> model.favourable(X)
+    array([False, False,  True,  True])
+    >>> k = model.first_flip(X[:1], np.array([[1.0]]), np.array([[5.0]]))
+    >>> bool(1.0 < k[0, 0] < 2.0)
+    True
+    """
+
+    space: FeatureSpace
+    inputs: tuple[Input, ...]
+    reading: Reading
+    asks: Conditions
+    layers: Layers
+    centre: FloatArray
+    net: Net
+    clearance: Clearance
+    fill: FloatArray
+    decide: Decision
+    glancing: bool = False
+
+    exact = True
+    allowance = Allowance(1.5, 2_500, 5_000)  # its rays cost more than others'
+
+    @classmethod
+    def from_model(
+        cls,
+        estimator: Any,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        *,
+        favourable: Any,
+        threshold: float | None = None,
+    ) -> ReLUNetwork:
+        """Compile a network.
+
+        Parameters
+        ----------
+        estimator
+            A torch module of layers in order, or a fitted MLPClassifier or MLPRegressor.
+        space
+            The space whose encoded matrix the compiled model takes.
+        inputs
+            The network's inputs, in order, as functions of the encoded matrix.
+        favourable
+            A class; or ``"above"`` / ``"below"`` the threshold, for a network that gives a value.
+        threshold
+            A probability that the favourable class must reach, or the value that the output must.
+
+        Raises
+        ------
+        ModelError
+            If the network cannot be followed exactly; the message says why.
+        """
+        name, reading = type(estimator).__name__, read(estimator)
+        expected = len(reading.layers.weights[0])
+        if expected != len(inputs):
+            raise ModelError(f"{name} takes {expected} inputs and its steps give {len(inputs)}")
+        asks = conditions(reading, favourable, threshold, name)
+        matrix, shift, fill = _affine(space, inputs)
+        centre = centre_of(space, inputs)
+        scores = reading.layers.after(asks.matrix, asks.shift)
+        # at the centre itself, by the steps' own arithmetic: there nothing is lost
+        there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
+        centred = scores.before(matrix, np.array(there))
+        chance = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
+        # a module takes its inputs in its own precision; others compute in that of their columns
+        unit = max(0.5 * reading.precision, 0.0 if is_module(estimator) else unit_of_sum(space, inputs))
+        clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, chance)
+        classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
+        wanted = "value" if classes is None else "class" if threshold is None else "chance"
+        decide = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
+        layers, net = scores.before(matrix, shift), compile_net(centred, asks.closed)
+        return cls(space, tuple(inputs), reading, asks, layers, centre, net, clearance, fill, decide)
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.decide.name
+
+    @property
+    def unit(self) -> float:
+        """Rounding unit of its arithmetic."""
+        return self.clearance.unit
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """What the network itself says about each row."""
+        out = np.empty(len(Z), dtype=bool)
+        for start in range(0, len(Z), BATCH):
+            part = Z[start : start + BATCH]
+            out[start : start + len(part)] = self.decide(self._seen(part), len(part))
+        return out
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side, in the network's scores and double precision."""
+        out = np.empty(len(Z))
+        for start in range(0, len(Z), BATCH):
+            part = Z[start : start + BATCH]
+            out[start : start + len(part)] = self._scores(self._seen(part)).min(axis=1)
+        return out
+
+    @cached_property
+    def _scores(self) -> Layers:
+        """From the network's inputs to what must be positive."""
+        return self.reading.layers.after(self.asks.matrix, self.asks.shift)
+
+    @cached_property
+    def _noise(self) -> float:
+        """What rounding typically does, for rows that the space allows: the same whatever rows are asked about."""
+        rows = drawn(self.space, 64, np.random.default_rng(0))
+        _, error = self.clearance(self._seen(np.where(np.isnan(rows), self.fill, rows)))
+        known = error[np.isfinite(error)]
+        return ASKED * float(np.quantile(known, TYPICAL)) if known.size else 0.0
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
+        if self.glancing and start is None:
+            ends = np.where(lost, 0.0, limit)
+            return glance(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, ends)
+        begin = np.where(lost, limit, 0.0 if start is None else start)
+        search = Search(limit, begin, np.zeros(limit.shape), np.full(len(Z), self._noise))
+        found = self._move_clear(Z, directions, self._ask_kernel(Z, directions, search), limit)
+        if start is not None:  # the kernel looks past the start; the start itself counts
+            i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
+            lead, _ = self._leads(Z, directions, i, j, start[i, j])
+            stays = lead > 0.0
+            found[i[stays], j[stays]] = start[i[stays], j[stays]]
+        return found
+
+    def rough(self, points: int) -> ReLUNetwork:
+        """The same with a glance along each ray: for a search, which follows exactly what it settles on."""
+        return replace(self, glancing=True)
+
+    def _move_clear(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+        """The kernel's answers, moved on to where rounding cannot undo them; NaN where there is no such place near."""
+        i, j = np.nonzero(np.isfinite(k))
+        for needed in NEEDED:
+            lead, error = self._leads(Z, directions, i, j, k[i, j])
+            unclear = ~(lead > 0.0)
+            i, j, lead, error = i[unclear], j[unclear], lead[unclear], error[unclear]
+            if not i.size:
+                return k
+            # the positions themselves are rounded, too, and lie off the kernel's ray by what is missing
+            missing = np.maximum(-lead, 0.0) if needed else 0.0
+            need = max(needed, ASKED) * error + needed * missing
+            k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], need)
+            left = np.isfinite(k[i, j])
+            k[i[~left], j[~left]] = np.nan  # it flips, but nowhere clearly: that is not "no recourse"
+            i, j = i[left], j[left]
+        k[i, j] = np.nan
+        return k
+
+    @cached_property
+    def _centred(self) -> FeatureSpace:
+        """The space of the encoded matrix less the centre."""
+        features = tuple(
+            f if f.is_block else replace(f, low=f.low - self.centre[f.start], high=f.high - self.centre[f.start])
+            for f in self.space.features
+        )
+        return replace(self.space, features=features)
+
+    @property
+    def _bits(self) -> int:
+        return BITS if self.reading.precision > 1e-10 else BITS_DOUBLE
+
+    def _ask_kernel(self, Z: FloatArray, directions: FloatArray, search: Search) -> FloatArray:
+        k, jumped = first_flips(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, search)
+        glided = np.isfinite(k) & ~jumped
+        k[glided] = np.minimum(_rounded_up(k[glided], self._bits), search.limit[glided])
+        return k
+
+    def _search_on(
+        self,
+        Z: FloatArray,
+        directions: FloatArray,
+        limit: FloatArray,
+        which: tuple[IntArray, IntArray],
+        start: FloatArray,
+        need: FloatArray,
+    ) -> FloatArray:
+        """Where these rays, past the start, first exceed the need."""
+        (some, i), (rows, j) = (np.unique(w, return_inverse=True) for w in which)
+        end = limit[np.ix_(some, rows)]
+        from_, needs = end.copy(), np.zeros(end.shape)  # a ray that starts at its end is passed over
+        from_[i, j], needs[i, j] = start, need
+        return self._ask_kernel(Z[rows], directions[some], Search(end, from_, needs))[i, j]
+
+    def _leads(
+        self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much these rays exceed what rounding can do, at the very values that the network gets; and that."""
+        lead, error = np.empty(len(i)), np.empty(len(i))
+        for start in range(0, len(i), BATCH):
+            part = slice(start, start + BATCH)
+            P = self._positions(Z, directions, i[part], j[part], k[part])
+            lead[part], error[part] = self.clearance(self._seen(P))
+        return lead, error
+
+    def _positions(self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray) -> FloatArray:
+        """Where these rays are at k; ``i`` must ascend."""
+        out = np.empty((len(i), self.space.width))
+        edges = np.searchsorted(i, np.arange(len(directions) + 1))
+        for d in np.flatnonzero(np.diff(edges)):
+            part = slice(edges[d], edges[d + 1])
+            out[part] = rays.positions(self.space, Z[j[part]], directions[d], k[part])
+        return out
+
+    def _seen(self, Z: FloatArray) -> FloatArray:
+        """What the network sees of these rows, once they have their columns' own types."""
+        Z = self.space.settle(Z)
+        columns = [_copied(source) for source in self.inputs]
+        if None in columns:
+            return evaluate(self.inputs, Z)
+        return Z if columns == list(range(self.space.width)) else Z[:, columns]  # type: ignore[index]
+
+
+def _copied(source: Input) -> int | None:
+    """The encoded column that an input is a copy of, if it is."""
+    if isinstance(source, Number):
+        return source.column if source.forward is None and source.fill is None else None
+    if isinstance(source, Lookup):
+        place = int(source.table.argmax())
+        return source.start + place if (source.table == np.eye(len(source.table))[place]).all() else None
+    return None
+
+
+def _rounded_up(k: FloatArray, bits: int) -> FloatArray:
+    share, power = np.frexp(k)
+    return np.asarray(np.ldexp(np.ceil(np.ldexp(share, bits)), power - bits))
+
+
+def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Inputs as ``Z @ matrix + shift``, and what a missing number is replaced by before that."""
+    matrix, shift, fill = np.zeros((space.width, len(inputs))), np.zeros(len(inputs)), np.full(space.width, np.nan)
+    names = {c: f.name for f in space.features for c in range(f.start, f.stop)}
+    filled: dict[int, set[float | None]] = {}
+    for i, source in enumerate(inputs):
+        if isinstance(source, Lookup):
+            if not np.isfinite(source.table).all():
+                raise ModelError(f"a category of {names[source.start]!r} enters as no number")
+            matrix[source.start : source.start + len(source.table), i] = source.table
+        elif isinstance(source, Steps):
+            raise ModelError(f"column {names[source.column]!r} enters by steps, which a network is not followed over")
+        elif source.scale is None or source.shift is None:
+            raise ModelError(f"column {names[source.column]!r} moves along a curve")
+        else:
+            matrix[source.column, i], shift[i] = source.scale, source.shift
+            filled.setdefault(source.column, set()).add(source.fill)
+    for column, values in filled.items():
+        if len(values) > 1:
+            raise ModelError(f"column {names[column]!r} is filled in two ways")
+        (value,) = values
+        fill[column] = np.nan if value is None else value
+    fill[[c for c in range(space.width) if c not in filled]] = 0.0  # nobody sees these, or they are never missing
+    return matrix, shift, fill
+
+
+__all__ = ["ReLUNetwork", "supports"]

@@ -1,0 +1,206 @@
+"""Networks as they are found: affine maps and bends up to the last scores, and what these scores decide.
+
+A decision becomes conditions on the scores that must all hold: the favourable class against each other one, or one
+score against the score at which a probability reaches its threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from globece.errors import InvalidParameterError, ModelError
+from globece.models.known import is_kind
+from globece.models.networks.clearance import Powers
+from globece.models.networks.layers import Layers
+from globece.models.torch_modules import is_module
+from globece.space import BoolArray, FloatArray
+
+SIDES = ("above", "below")
+ACTIVATIONS = {"relu": 0.0, "identity": 1.0}  # slope below 0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A network, read.
+
+    Attributes
+    ----------
+    layers
+        From the network's inputs to its scores, before any probabilities are made of them.
+    powers
+        How rounding grows on the way there.
+    ask
+        What the network's own decision is taken from, given its inputs and what is wanted: ``"class"`` and
+        ``"chance"`` give a column for each class, ``"value"`` one of values.
+    classes
+        One for each score, or two for a single one; ``None`` if the scores are values.
+    head
+        What is made of the scores: ``"chances"`` (each by itself), ``"shares"`` or ``"log shares"`` (of all of them),
+        or nothing.
+    half_counts
+        Whether a single score of exactly 0 gives the second class.
+    precision
+        Gap between 1 and the next number in the network's own arithmetic.
+    """
+
+    layers: Layers
+    powers: Powers
+    ask: Callable[[FloatArray, str], FloatArray]
+    classes: tuple[Any, ...] | None
+    head: str | None
+    half_counts: bool
+    precision: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a decision asks of the scores: all of ``scores @ matrix + shift > 0`` (``>= 0`` where closed)."""
+
+    matrix: FloatArray  # (scores, conditions)
+    shift: FloatArray
+    closed: BoolArray
+
+
+def supports(estimator: Any) -> bool:
+    """Whether this is a kind of network that may be read."""
+    return is_module(estimator) or is_kind(estimator, "sklearn", ("MLPClassifier", "MLPRegressor"))
+
+
+def read(estimator: Any) -> Reading:
+    """Read a network.
+
+    Raises
+    ------
+    ModelError
+        If it is not one of affine maps and bends; the message names what stands in the way.
+    """
+    if is_module(estimator):
+        from globece.models.networks.modules import read_module
+
+        found = read_module(estimator)
+    else:
+        found = _read_mlp(estimator)
+    name = type(estimator).__name__
+    for i, (weight, bias) in enumerate(zip(found.layers.weights, found.layers.biases, strict=True)):
+        bad = int((~np.isfinite(weight)).sum() + (~np.isfinite(bias)).sum())
+        if bad:
+            raise ModelError(f"{name} has {bad:,} weight(s) in layer {i + 1} that are not finite")
+    return found
+
+
+def conditions(reading: Reading, favourable: Any, threshold: float | None, name: str) -> Conditions:
+    """What the favourable outcome asks of the scores.
+
+    Raises
+    ------
+    ModelError
+        If that is not linear.
+    InvalidParameterError
+        If there is no such outcome.
+    """
+    n = reading.layers.weights[-1].shape[1]
+    if favourable in SIDES and (reading.classes is None or favourable not in reading.classes):
+        return _side(reading, favourable, threshold, name)
+    if reading.classes is None or favourable not in reading.classes:
+        allowed = SIDES if reading.classes is None else reading.classes
+        raise InvalidParameterError(f"favourable must be one of {list(allowed)} for {name}; got {favourable!r}")
+    place = reading.classes.index(favourable)
+    if threshold is not None and threshold <= 0.0:  # everybody reaches it
+        return Conditions(np.zeros((n, 1)), np.ones(1), np.array([True]))
+    if threshold is not None and threshold >= 1.0:
+        raise ModelError(f"a probability of {threshold:g} is only reached by rounding")
+    if n == 1:
+        sign = 1.0 if place == 1 else -1.0
+        shut = reading.half_counts == (place == 1) if threshold is None else True
+        return Conditions(np.array([[sign]]), np.array([-_odds(threshold)]), np.array([shut]))
+    one = np.eye(n)[place]
+    if threshold is not None and reading.head == "chances":
+        return Conditions(one[:, None], np.array([-_odds(threshold)]), np.array([True]))
+    if threshold is not None and n > 2:
+        raise ModelError(f"the probability of one of {n} classes is no linear function of the scores")
+    others = [c for c in range(n) if c != place]
+    matrix = np.column_stack([one - np.eye(n)[c] for c in others])
+    # of equal scores the first is the largest
+    closed = np.array([c > place for c in others]) if threshold is None else np.array([True])
+    return Conditions(matrix, np.full(len(others), -_odds(threshold)), closed)
+
+
+def _side(reading: Reading, favourable: str, threshold: float | None, name: str) -> Conditions:
+    if threshold is None or reading.layers.weights[-1].shape[1] != 1 or reading.head is not None:
+        raise ModelError(f"{name} needs one output and a threshold for favourable={favourable!r}")
+    sign = -1.0 if favourable == "below" else 1.0
+    return Conditions(np.array([[sign]]), np.array([-sign * threshold]), np.array([True]))
+
+
+def _odds(threshold: float | None) -> float:
+    return 0.0 if threshold is None else float(logit(threshold))
+
+
+# -- scikit-learn -----------------------------------------------------------------------------------------------------
+
+
+def _read_mlp(estimator: Any) -> Reading:
+    name = type(estimator).__name__
+    if not hasattr(estimator, "coefs_"):
+        raise ModelError(f"{name} is not fitted; call fit first")
+    if estimator.activation not in ACTIVATIONS:
+        raise ModelError(f"activation {estimator.activation!r} bends everywhere; only {list(ACTIVATIONS)} are followed")
+    weights = [np.asarray(w) for w in estimator.coefs_]
+    biases = [np.asarray(b) for b in estimator.intercepts_]
+    classes = getattr(estimator, "classes_", None)
+    expected = {"identity"} if classes is None else {"logistic", "softmax"}
+    n = len(biases[-1])
+    single = n == 1 if classes is None or len(classes) == 2 else n == len(classes)
+    if estimator.out_activation_ not in expected or not single or (n > 1 and estimator.out_activation_ == "logistic"):
+        raise ModelError(f"{name} gives {n} outputs through {estimator.out_activation_!r}, which is not followed")
+    layers = Layers(
+        tuple(w.astype(np.float64) for w in weights),
+        tuple(b.astype(np.float64) for b in biases),
+        tuple(np.full(len(b), ACTIVATIONS[estimator.activation]) for b in biases[:-1]),
+    )
+    known = None if classes is None else tuple(np.asarray(classes).tolist())
+    head = None if classes is None else "shares" if n > 1 else "chances"
+    sums = MlpSums(tuple(weights), tuple(biases), estimator.activation == "relu")
+    ask = MlpAnswer(sums, None if known is None else len(known))
+    powers = Powers.of(layers.weights, layers.biases)
+    return Reading(layers, powers, ask, known, head, False, float(np.finfo(weights[0].dtype).eps))
+
+
+@dataclass(frozen=True)
+class MlpSums:
+    """What the output layer of scikit-learn's network gives, in its own arithmetic."""
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+    bends: bool
+
+    def __call__(self, V: FloatArray) -> FloatArray:
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            V = V @ weight + bias
+            if self.bends:
+                np.maximum(V, 0, out=V)
+        return np.asarray(V @ self.weights[-1] + self.biases[-1])
+
+
+@dataclass(frozen=True)
+class MlpAnswer:
+    """What scikit-learn's network decides from its sums: a column for each class, or the values."""
+
+    sums: MlpSums
+    n_classes: int | None
+
+    def __call__(self, V: FloatArray, wanted: str) -> FloatArray:
+        score = self.sums(V)
+        if self.n_classes is None:
+            return score
+        if score.shape[1] > 1:
+            return np.asarray(softmax(score, axis=1))
+        chance = expit(score[:, 0])
+        if wanted == "chance":
+            return np.column_stack([1.0 - chance, chance])
+        return np.asarray(np.eye(2)[(chance > 0.5).astype(np.int64)])

@@ -1,0 +1,1 @@
+"""Tree ensembles: read from any library, compiled into one form, and followed exactly."""

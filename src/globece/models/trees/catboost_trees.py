@@ -1,0 +1,121 @@
+"""Ensembles of CatBoost over numbers, read from the JSON that it writes.
+
+Its trees are oblivious: one split per level, the same for all nodes of it. Categories of its own it turns into
+statistics by hashing, which is no question about one column: such models stay a black box.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from globece.errors import ModelError
+from globece.models.trees.compiling import Sight
+from globece.models.trees.reading import Function, Reading, labels_of, table_of
+from globece.models.trees.verdict import LARGEST
+from globece.space import BoolArray, FloatArray, IntArray
+
+
+def read_catboost(estimator: Any) -> Reading:
+    """Read a fitted estimator of CatBoost."""
+    with tempfile.TemporaryDirectory() as folder:  # it writes to files only
+        path = Path(folder) / "model.json"
+        estimator.save_model(str(path), format="json")
+        model = json.loads(path.read_text(encoding="utf-8"))
+    other = sorted(set(model["features_info"]) - {"float_features"})
+    if other:
+        raise ModelError(
+            f"CatBoost turns its own {' and '.join(other)} into statistics by hashing, "
+            "which are no questions about one column"
+        )
+    if "oblivious_trees" not in model:
+        raise ModelError("CatBoost's trees are read where grow_policy is SymmetricTree")
+    scale, start = model["scale_and_bias"]
+    if scale != 1:
+        raise ModelError(f"CatBoost models with a scale of {scale} are not read")
+    features = {f["feature_index"]: f for f in model["features_info"]["float_features"]}
+    rows, leaves = [], []
+    for tree in model["oblivious_trees"]:
+        row, order = _tree(tree["splits"], features)
+        rows.append(row)
+        leaves.append(np.array(tree["leaf_values"], dtype=np.float64).reshape(len(order), -1)[order])
+    labels = labels_of(estimator)
+    loss = str(model["model_info"].get("params", {}).get("loss_function", {}).get("type"))
+    if labels is not None and loss not in CLASSIFYING:
+        raise ModelError(f"CatBoost's classes by the loss {loss} are not read; only {list(CLASSIFYING)} are")
+    if labels is None and len(start) > 1:
+        raise ModelError(f"CatBoost's {loss} predicts {len(start)} numbers for each row; one is read")
+    return Reading(
+        table_of(rows, leaves, Sight(single=True)),
+        np.full(len(rows), -1 if len(start) > 1 else 0),
+        np.array(start, dtype=np.float64),
+        False,
+        labels,
+        _value(estimator) if labels is None else _sigmoid,
+        _Above(0.0 if labels is None or len(start) > 1 else _logit(estimator.get_probability_threshold())),
+        LARGEST,
+        shares=loss == "MultiClass",
+    )
+
+
+CLASSIFYING = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+
+
+@dataclass(frozen=True)
+class _Above:
+    """Whether a sum is above a limit."""
+
+    limit: float
+
+    def __call__(self, sums: FloatArray) -> BoolArray:
+        return np.asarray(sums > self.limit)
+
+
+def _logit(chance: float | None) -> float:
+    if chance is None or chance == 0.5:
+        return 0.0
+    if not 0.0 < chance < 1.0:
+        raise ModelError(f"CatBoost's probability threshold of {chance:g} is only reached by rounding")
+    return -math.log(1.0 / chance - 1.0)
+
+
+def _sigmoid(sums: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (1.0 + np.exp(-sums)))
+
+
+def _value(estimator: Any) -> Function:
+    named = getattr(estimator, "_get_default_prediction_type", None)  # a ranker has none: it gives the sum
+    kind = "RawFormulaVal" if named is None else named()
+    if kind == "Exponent":
+        return lambda sums: np.asarray(np.exp(sums))
+    if kind != "RawFormulaVal":
+        raise ModelError(f"CatBoost's predictions of type {kind} are not read")
+    return lambda sums: sums
+
+
+def _tree(splits: list[dict[str, Any]], features: dict[int, dict[str, Any]]) -> tuple[dict[str, Any], IntArray]:
+    """An oblivious tree as any other, nodes level by level; and the place of its leaves in CatBoost's own order."""
+    depth = len(splits)
+    n = 2 ** (depth + 1) - 1
+    level = np.floor(np.log2(np.arange(n) + 1)).astype(np.int64)
+    known = [features[s["float_feature_index"]] for s in splits]
+    feature = np.array([f["flat_feature_index"] for f in known] + [-1])
+    border = np.array([s["border"] for s in splits] + [0.0])
+    above = np.array([f["nan_value_treatment"] == "AsTrue" for f in known] + [True])
+    # split i is bit i of CatBoost's number for a leaf, and its first split is our root
+    path = np.arange(2**depth)
+    order = sum((((path >> (depth - 1 - i)) & 1) << i for i in range(depth)), np.zeros(2**depth, dtype=np.int64))
+    row = {
+        "feature": feature[level],
+        "edge": border[level],
+        "missing_left": ~above[level],
+        "left": 2 * np.arange(n) + 1,
+        "right": 2 * np.arange(n) + 2,
+    }
+    return row, order

@@ -1,0 +1,317 @@
+"""Tree ensembles: exact rays.
+
+The leaf that a tree gives is a step function of the scalar, and all its steps can be listed; see
+:mod:`globece.models.trees.kernel` for how they are followed, :mod:`globece.models.trees.compiling` for how a library's
+splits become questions about the encoded matrix, and :mod:`globece.models.trees.importing` for the libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from globece.bundle import bundle
+from globece.errors import InvalidParameterError
+from globece.models.base import Allowance, Model
+from globece.models.doubles import last_alike
+from globece.models.inputs import Input
+from globece.models.trees import kernel
+from globece.models.trees.compiling import compile_trees
+from globece.models.trees.importing import native_categories, read, supports
+from globece.models.trees.kernel import Ground, Routes, Trees
+from globece.models.trees.reading import Reading
+from globece.models.trees.verdict import CHANCE_DOUBLE, CHANCE_SINGLE, LARGEST, REACHES, Verdict
+from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+Arrays = TypeVar("Arrays", Trees, Verdict, Ground, Routes)
+
+BATCH = 65_536  # rows at a time: bounds the copies that rows of another layout need
+
+
+@dataclass(frozen=True)
+class TreeEnsemble(Model):
+    """A tree ensemble over the encoded matrix, with exact rays.
+
+    Build one with :meth:`from_model`.
+
+    Attributes
+    ----------
+    space
+        The space whose rows it takes.
+    trees, verdict
+        The compiled trees, and how the sums of their leaves become a decision.
+    name
+        What to call it in messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from globece.models.inputs import identity
+    >>> X = np.array([[0.0], [1.0], [2.0], [5.0]])
+    >>> space = FeatureSpace.from_matrix(X, columns=["income"])
+    >>> tree = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    >>> model = TreeEnsemble.from_model(tree, space, identity(1), favourable=1)
+    >>> model.favourable(X)
+    array([False, False,  True,  True])
+    >>> k = model.first_flip(X[:1], np.array([[1.0]]), np.array([[5.0]]))
+    >>> print(f"{k[0, 0]:.6f}")
+    1.500000
+    """
+
+    space: FeatureSpace
+    trees: Trees
+    verdict: Verdict
+    name: str
+
+    exact = True
+    allowance = Allowance(28.0, 5_000, 60_000)
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble:
+        """Itself."""
+        return self
+
+    @classmethod
+    def from_model(
+        cls,
+        estimator: Any,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        *,
+        favourable: Any,
+        threshold: float | None = None,
+    ) -> TreeEnsemble:
+        """Compile a fitted estimator.
+
+        Parameters
+        ----------
+        estimator
+            An ensemble of XGBoost, LightGBM or scikit-learn; see :func:`globece.models.trees.importing.supports`.
+        space
+            The space whose encoded matrix the compiled model takes.
+        inputs
+            The estimator's features, in order, as functions of the encoded matrix.
+        favourable
+            A class; or ``"above"`` / ``"below"`` the threshold, for an estimator without classes.
+        threshold
+            A probability that the favourable class must reach, or the value that a prediction must.
+
+        Raises
+        ------
+        ModelError
+            If the estimator is of a kind that cannot be followed exactly; the message says why.
+        """
+        return cls.from_reading(read(estimator), space, inputs, favourable, threshold, type(estimator).__name__)
+
+    @classmethod
+    def from_reading(
+        cls,
+        reading: Reading,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        favourable: Any,
+        threshold: float | None = None,
+        name: str = "trees",
+    ) -> TreeEnsemble:
+        """Compile an ensemble that was read already; the parameters are those of :meth:`from_model`."""
+        verdict, outputs, output = _judgement(reading, favourable, threshold, name)
+        scores = np.zeros(len(outputs))
+        if verdict.scalar:
+            scores = outputs[:, 0] if verdict.rule == REACHES else outputs @ _against(verdict.place)
+        trees = compile_trees(replace(reading.table, outputs=outputs), space, inputs, output, scores)
+        return cls(space, trees, _with_slack(verdict, trees), name)
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether each row gets the favourable outcome."""
+        return np.asarray(self.margin(Z) >= 0.0)
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side, in the ensemble's own scores; negative on the other."""
+        out = np.empty(len(Z))
+        for rows in _batches(len(Z)):
+            out[rows] = kernel.leads(*self._arrays, _plain(Z[rows]))
+        return out
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        routes = _frozen(_routes(self.space, directions))
+        out = np.empty((len(directions), len(Z)))
+        for rows in _batches(len(Z)):
+            begin = np.zeros((1, 1)) if start is None else start[:, rows]
+            some = _plain(limit[:, rows])
+            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some, _plain(begin))
+        return out
+
+    @property
+    def _arrays(self) -> tuple[Trees, Verdict, Ground]:
+        return _frozen(self.trees), _frozen(self.verdict), _frozen(self._ground)
+
+    @cached_property
+    def _ground(self) -> Ground:
+        width = self.space.width
+        low, high, whole = np.full(width, -np.inf), np.full(width, np.inf), np.zeros(width, np.uint8)
+        for f in self.space.scalars:
+            low[f.start], high[f.start], whole[f.start] = f.low, f.high, f.whole
+        starts = np.array([f.start for f in self.space.blocks], np.int32)
+        return Ground(low, high, whole, starts, np.array([f.stop for f in self.space.blocks], np.int32))
+
+
+def _batches(n: int) -> list[slice]:
+    return [slice(start, min(n, start + BATCH)) for start in range(0, n, BATCH)]
+
+
+def _plain(matrix: FloatArray) -> FloatArray:
+    return _read_only(np.ascontiguousarray(matrix, dtype=np.float64))
+
+
+def _read_only(array: AnyArray) -> AnyArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _frozen(arrays: Arrays) -> Arrays:
+    """The same with read-only arrays: to numba those that can be written to are of another type, compiled once more."""
+    kind: Any = type(arrays)
+    return cast(Arrays, kind(*(_read_only(a) if isinstance(a, np.ndarray) else a for a in arrays)))
+
+
+def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
+    """What each direction moves."""
+    made = bundle(space, directions)
+    watched = np.zeros(space.width + len(space.blocks), np.uint8)
+    watched[made.column] = 1
+    for b in np.unique(made.switch):
+        watched[space.blocks[b].columns] = 1
+        watched[space.width + b] = 1
+    return Routes(
+        made.first_mover.astype(np.int32),
+        made.column.astype(np.int32),
+        made.step,
+        made.first_switch.astype(np.int32),
+        made.switch.astype(np.int32),
+        made.target.astype(np.int32),
+        (np.arange(len(made.bound)) * made.bound.shape[1]).astype(np.int32),
+        made.bound.ravel(),
+        watched,
+    )
+
+
+# -- decisions -----------------------------------------------------------------------------------------------------
+
+
+def _judgement(
+    reading: Reading, favourable: Any, threshold: float | None, name: str
+) -> tuple[Verdict, FloatArray, IntArray]:
+    """How sums decide, the leaves' outputs that are summed for that, and the output that each tree adds to."""
+    outputs, output = reading.table.outputs, reading.output
+    start = reading.start.astype(np.float32 if reading.single else np.float64).astype(np.float64)
+    accept = _acceptance(reading, favourable, threshold, name)
+    place = 0 if reading.classes is None else reading.classes.index(favourable)
+    if accept is not None:
+        if len(start) > 1:  # the mean probability of one class
+            outputs, start = outputs[:, place : place + 1], start[place : place + 1]
+        sign, cut = _smallest_accepted(accept, reading.single)
+        start = sign * start
+        verdict = Verdict(start, reading.single, REACHES, 0, 1.0, cut, True, float(start[0]), cut)
+        return verdict, sign * outputs, np.maximum(output, 0)
+    if threshold is not None:
+        rule = CHANCE_SINGLE if reading.single else CHANCE_DOUBLE
+        with np.errstate(divide="ignore"):
+            odds = float(np.log(threshold) - np.log1p(-threshold))
+        return Verdict(start, reading.single, rule, place, 1.0, float(threshold), False, 0.0, odds), outputs, output
+    two = outputs.shape[1] == 2 and reading.rule == LARGEST
+    origin = float(start @ _against(place)) if two else 0.0
+    verdict = Verdict(start, reading.single, reading.rule, place, reading.divisor, 0.0, two, origin, 0.0)
+    return verdict, outputs, output
+
+
+U32, U64 = 2.0**-24, 2.0**-53  # half the gap between neighbours, relative: what one rounding can do
+
+
+def _with_slack(verdict: Verdict, trees: Trees) -> Verdict:
+    """Work out how far rounding can carry the estimator's sums, and the running sum, from the exact ones."""
+    largest = np.zeros(len(trees.child))
+    leaf = trees.child < 0
+    largest[leaf] = np.abs(trees.outputs).max(axis=1)[trees.slot[leaf]]
+    # an addition is off by half a unit in the last place of what has been summed by then
+    sums = np.abs(verdict.start).max() + np.cumsum(np.maximum.reduceat(largest, trees.roots))
+    unit = U32 if verdict.single else U64
+    band, drift = 1.01 * unit * float(sums.sum()), 4 * U64 * float(sums[-1])
+    if verdict.rule == REACHES:
+        return verdict._replace(band=band, drift=drift)
+    scale = 2.0 if verdict.scalar else 2.0 / verdict.divisor  # two sums are compared
+    band, drift = scale * band, scale * drift
+    if verdict.rule != LARGEST:
+        # Rounded probabilities tie, or reach a threshold, within a few units in the last place.
+        few, rest = 16 * unit, 1.0 - verdict.cut
+        band += few / rest if rest > 4 * few else np.inf
+    return verdict._replace(band=band, drift=drift)
+
+
+def _against(place: int) -> FloatArray:
+    """Of two outputs, the favourable one less the other."""
+    return np.array([1.0, -1.0] if place == 0 else [-1.0, 1.0])
+
+
+def _acceptance(
+    reading: Reading, favourable: Any, threshold: float | None, name: str
+) -> Callable[[FloatArray], BoolArray] | None:
+    """Whether one sum means the favourable outcome, as a function of it; None if that takes several sums."""
+    value = reading.value
+    if reading.classes is None:
+        if threshold is None or favourable not in ("above", "below"):
+            raise InvalidParameterError(
+                f"{name} predicts numbers: favourable must be 'above' or 'below' and threshold a number; "
+                f"got favourable={favourable!r}, threshold={threshold!r}"
+            )
+        below, limit = favourable == "below", threshold
+        return lambda sums: np.asarray(value(sums) <= limit if below else value(sums) >= limit)
+    if favourable not in reading.classes:
+        raise InvalidParameterError(
+            f"favourable must be one of {name}'s classes {list(reading.classes)}; got {favourable!r}"
+        )
+    place = reading.classes.index(favourable)
+    if len(reading.start) == 1:
+        if threshold is None:
+            return lambda sums: np.asarray(reading.second(sums) == (place == 1))
+        least = threshold
+        if place == 1:
+            return lambda sums: np.asarray(value(sums) >= least)
+        if reading.single:
+            return lambda sums: np.asarray((np.float32(1.0) - value(sums).astype(np.float32)).astype(float) >= least)
+        return lambda sums: np.asarray(1.0 - value(sums) >= least)
+    if threshold is not None and (reading.output < 0).all() and not reading.shares:
+        least = threshold
+        return lambda sums: np.asarray(value(sums) >= least)
+    return None
+
+
+def _smallest_accepted(accept: Callable[[FloatArray], BoolArray], single: bool) -> tuple[float, float]:
+    """Sign and cut such that ``sign * sum >= cut`` exactly where the sum is accepted."""
+    kind = np.float32 if single else np.float64
+    top = np.array([float(np.finfo(kind).max)])
+
+    def rounded(sums: FloatArray) -> BoolArray:
+        with np.errstate(all="ignore"):
+            return accept(sums.astype(kind).astype(np.float64))
+
+    low, high = bool(rounded(-top)[0]), bool(rounded(top)[0])
+    if low == high:
+        return 1.0, -np.inf if low else np.inf
+    last = last_alike(rounded, -top, top)
+    if high:
+        return 1.0, float(np.nextafter(last, np.inf).astype(kind)[0])
+    return -1.0, -float(last.astype(kind)[0])
+
+
+__all__ = ["TreeEnsemble", "native_categories", "supports"]

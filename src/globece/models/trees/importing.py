@@ -1,0 +1,101 @@
+"""Which tree ensembles can be read, and by what.
+
+An estimator is known by its class, which must be the library's own; no library is imported for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from globece.errors import ModelError
+from globece.models.known import kind_of, library_class
+from globece.models.trees.boosters import decoded, read_lightgbm, read_xgboost, xgboost_document
+from globece.models.trees.catboost_trees import read_catboost
+from globece.models.trees.reading import Reading, present, whole
+from globece.models.trees.sklearn_trees import read_forest, read_gradient_boosting, read_hist_gradient_boosting
+
+
+def supports(estimator: Any) -> bool:
+    """Whether :func:`read` knows this kind of estimator.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> supports(DecisionTreeClassifier()), supports(len)
+    (True, False)
+    """
+    return reader_of(estimator) is not None
+
+
+def read(estimator: Any, *, sparse: bool = False) -> Reading:
+    """Read a fitted ensemble; :class:`globece.errors.ModelError` says why one cannot be.
+
+    Parameters
+    ----------
+    estimator
+        The ensemble.
+    sparse
+        Whether it gets its rows as a sparse matrix: what is not stored there is zero to some and missing to others.
+    """
+    reader = reader_of(estimator)
+    if reader is None:
+        raise ModelError(f"{type(estimator).__name__} is not a tree ensemble that can be read")
+    return read_xgboost(estimator, sparse=True) if sparse and reader is read_xgboost else reader(estimator)
+
+
+def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    """Features whose categories the estimator knows by their place in a list, and those lists.
+
+    A feature that the estimator splits by category is given to
+    :meth:`globece.models.trees.ensemble.TreeEnsemble.from_model` as these places. One that is not listed here is given
+    as it is: it holds whole numbers already.
+
+    Parameters
+    ----------
+    estimator
+        A fitted ensemble.
+    categorical
+        The features that the estimator's rows hold as categories (a frame's columns of such a type), ascending.
+    """
+    reader = reader_of(estimator)
+    if reader is read_lightgbm:
+        lists = getattr(estimator, "booster_", estimator).pandas_categorical or []
+        return {j: tuple(values) for j, values in zip(categorical, lists, strict=False)}
+    if reader is read_hist_gradient_boosting and estimator._preprocessor is not None:
+        places = np.flatnonzero(estimator.is_categorical_)
+        lists = estimator._preprocessor.named_transformers_["encoder"].categories_
+        return {int(j): present(values) for j, values in zip(places, lists, strict=True) if not whole(values)}
+    if reader is read_xgboost:
+        known = xgboost_document(estimator)["learner"]["gradient_booster"]
+        encodings = known.get("gbtree", known)["model"].get("cats", {}).get("enc", [])
+        return {j: decoded(enc) for j, enc in enumerate(encodings) if len(enc["values"])}
+    return {}
+
+
+def reader_of(estimator: Any) -> Callable[[Any], Reading] | None:
+    """What reads this kind of estimator, or a kind that inherits all of its work."""
+    known = library_class(estimator)
+    if known is None or not kind_of(estimator):
+        return None
+    return READERS.get((known.__module__.split(".")[0], known.__name__))
+
+
+READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
+    **{
+        ("xgboost", name): read_xgboost
+        for name in ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "Booster")
+    },
+    **{("lightgbm", name): read_lightgbm for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker", "Booster")},
+    **{("globece", f"LightGBM{task}"): read_lightgbm for task in ("Classifier", "Regressor")},  # out of files
+    **{("catboost", f"CatBoost{task}"): read_catboost for task in ("Classifier", "Regressor", "Ranker")},
+    **{
+        ("sklearn", f"{kind}{task}"): reader
+        for kind, reader in (
+            *((name, read_forest) for name in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees")),
+            ("GradientBoosting", read_gradient_boosting),
+            ("HistGradientBoosting", read_hist_gradient_boosting),
+        )
+        for task in ("Classifier", "Regressor")
+    },
+}
