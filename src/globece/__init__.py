@@ -14,6 +14,7 @@ from globece.errors import GlobeCEError
 from globece.explanation import Explanation
 from globece.models.compiling.adapt import as_model
 from globece.models.robust import Robust
+from globece.search import Climb, Race, Search
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
@@ -21,12 +22,15 @@ from globece.version import __version__
 __all__ = [
     "Audit",
     "AuditSettings",
+    "Climb",
     "CostModel",
     "DirectionGenerator",
     "Explanation",
     "FeatureSpace",
     "GlobeCEError",
+    "Race",
     "Robust",
+    "Search",
     "Settings",
     "UniformSampling",
     "__version__",

@@ -13,8 +13,8 @@ from globece.auditing import (
     Audit,
     AuditSettings,
     Beneficiaries,
+    Looking,
     Question,
-    Search,
     beneficiaries,
     find_groups,
     run_audit,
@@ -30,8 +30,8 @@ from globece.models.base import Model
 from globece.models.robust import Robust
 from globece.parallel import compile_timer
 from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
-from globece.search import find_directions
-from globece.settings import Settings, check_n_directions
+from globece.search import Climb, Race, Search, check_n_directions, find_directions
+from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
 
@@ -46,6 +46,7 @@ def explain(
     cost: CostModel | None = None,
     n_directions: int | Literal["auto"] = 1,
     budget: float = 10.0,
+    search: Search | None = None,
     generator: DirectionGenerator | None = None,
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
@@ -73,8 +74,10 @@ def explain(
         How many directions to find, or ``"auto"``: as many as still lower the score noticeably.
     budget
         The most that recourse may cost.
+    search
+        How directions are found: a :class:`globece.Climb` (the default), a :class:`globece.Race`, or one of your own.
     generator
-        What proposes directions; when absent, chains of moves are climbed (:mod:`globece.directions.climbing`).
+        What proposes directions, in short for ``search=Race(generator)``.
     rng
         A seed or a generator. Same seed, same result.
     progress
@@ -101,11 +104,11 @@ def explain(
     (3, 1.0, 6.25)
     """
     settings = checked("settings", settings, Settings, Settings)
-    wanted = check_n_directions(n_directions, settings)
+    looking = _search_of(search, generator, settings)
+    wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
     cost = cost_on(cost, given.space)
-    _check_generator(generator)
     random = generator_of(rng)
     asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
@@ -114,7 +117,7 @@ def explain(
 
         def work(posed: Case) -> Explanation:
             draws = random if posed is case else again
-            return _explained(posed, given, generator, wanted, settings, draws, monitor)
+            return _explained(posed, given, looking, wanted, draws, monitor)
 
         return trusting(case, work)
 
@@ -132,6 +135,7 @@ def audit(
     cost: CostModel | None = None,
     n_directions: int = 3,
     budget: float = 10.0,
+    search: Search | None = None,
     generator: DirectionGenerator | None = None,
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
@@ -147,7 +151,7 @@ def audit(
 
     Parameters
     ----------
-    model, X, favourable, threshold, space, cost, budget, generator, rng, progress, time_limit, settings, robust
+    model, X, favourable, threshold, space, cost, budget, search, generator, rng, progress, time_limit, settings, robust
         As for :func:`globece.explain`.
     by
         Who is compared: a column, a list of columns (every combination is a group), bins of a column of numbers
@@ -175,7 +179,8 @@ def audit(
     """
     settings = checked("settings", settings, Settings, Settings)
     judging = checked("judging", judging, AuditSettings, AuditSettings)
-    wanted = check_n_directions(check_count("n_directions", n_directions), settings)
+    looking = _search_of(search, generator, settings)
+    wanted = check_n_directions(check_count("n_directions", n_directions), looking)
     assert isinstance(wanted, int)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
@@ -198,16 +203,15 @@ def audit(
         groups.place(reference, "reference")
     given = given.hold([*groups.features, *(levels.features if levels else ())])
     cost = cost_on(cost, given.space)
-    _check_generator(generator)
     seed = int(generator_of(rng).integers(2**31))
     asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         case = pose(model, given, cost=cost, budget=limit, **asked)
-        search = Search(wanted, generator, settings, seed, monitor)
+        candidates = Looking(wanted, looking, seed, monitor)
 
         def work(case: Case) -> Audit:
             question = Question(case, groups, levels, reference)
-            return run_audit(question, search, judging, _provenance(case.model, generator))
+            return run_audit(question, candidates, judging, _provenance(case.model, looking.described))
 
         found = trusting(case, work)
     counted = _counted(found.explanation.provenance, case.model, complete=monitor.stopped is None)
@@ -268,7 +272,7 @@ def who_benefits(
         groups = find_groups(by, given.table, given.rows, parameter="by", missing="group")
         given = given.hold(groups.features)
     case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=settings)
-    found = trusting(case, lambda c: beneficiaries(c, action, mode, groups, _provenance(c.model, None)))
+    found = trusting(case, lambda c: beneficiaries(c, action, mode, groups, _provenance(c.model, "the action given")))
     counted = _counted(found.explanation.provenance, case.model)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
 
@@ -276,18 +280,18 @@ def who_benefits(
 def _explained(
     case: Case,
     given: Given,
-    generator: DirectionGenerator | None,
+    search: Search,
     wanted: int | Literal["auto"],
-    settings: Settings,
     rng: np.random.Generator,
     monitor: Monitor,
 ) -> Explanation:
     directions, candidates, notes = np.empty((0, case.space.width)), 0, ["nobody is affected"]
     if not case.favourable.all():
         monitor.begin(SEARCH_SHARE)
-        found = find_directions(case.searched(), generator, wanted, settings, rng, monitor)
+        found = find_directions(search, case.searched(), wanted, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
-    provenance = replace(_provenance(case.model, generator), candidates=candidates, complete=monitor.stopped is None)
+    provenance = _provenance(case.model, search.described)
+    provenance = replace(provenance, candidates=candidates, complete=monitor.stopped is None)
     if case.model.conditions:
         notes.append(f"recourse survives {case.model.conditions}")
     before = _searched_rays(case.model)
@@ -306,13 +310,13 @@ def _explained(
     return replace(ex, provenance=replace(counted, notes=tuple(notes)))
 
 
-def _provenance(model: Model, generator: DirectionGenerator | None) -> Provenance:
+def _provenance(model: Model, described: str) -> Provenance:
     return Provenance(
         version=__version__,
         model=model.name,
         method="exact" if model.exact else "searched",
         favourable=model.decide.described,
-        generator="climbed chains" if generator is None else repr(generator),
+        generator=described,
         candidates=0,
         model_calls=0,
         model_rows=0,
@@ -331,6 +335,14 @@ def _searched_rays(model: Model) -> int:
     return sum(t.searched_rays for t in model.tallies)
 
 
-def _check_generator(generator: DirectionGenerator | None) -> None:
-    if generator is not None and (isinstance(generator, type) or not callable(getattr(generator, "propose", None))):
-        raise InvalidParameterError(f"generator must have a propose method; got {describe(generator)}")
+def _search_of(search: Search | None, generator: DirectionGenerator | None, settings: Settings) -> Search:
+    """The search that is asked for, whole or by its generator; climbing by default."""
+    if search is not None:
+        if generator is not None:
+            raise InvalidParameterError("give search or generator, not both: Race(generator) is a search")
+        if isinstance(search, type) or not isinstance(search, Search):
+            raise InvalidParameterError(f"search must be a Climb, a Race or have a find method; got {describe(search)}")
+        return search
+    if generator is None:
+        return Climb(settings.max_features, settings.rays)
+    return Race(generator, settings.samples, settings.select)

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from globece.errors import (
-    InvalidParameterError,
     check_choice,
     check_count,
     check_flag,
     check_limit,
     keep_checked,
-    wrong,
 )
 from globece.models.blackbox import check_grid, check_scalars
 
@@ -25,14 +23,10 @@ class Settings:
 
     Parameters
     ----------
-    max_features
-        Most features that a direction may move, when chains are climbed: people must read the result.
-    rays
-        Most rays to follow while climbing; by default as many as the kind of model and the affected inputs warrant.
-    samples
-        Candidate directions to ask a generator for, n_s; at most 1,000,000.
-    select
-        ``"scaled"`` judges a candidate by its minimum costs; ``"fixed"`` by its coverage at k = 1, as the paper does.
+    max_features, rays
+        How chains are climbed, where no search is given: as for :class:`globece.Climb`.
+    samples, select
+        How a generator's candidates race: as for :class:`globece.Race`.
     max_scalar
         Largest scalar, beside the budget; the paper's is 5.
     scalars
@@ -73,17 +67,3 @@ class Settings:
             timeout=check_limit("timeout", self.timeout),
             exact=check_flag("exact", self.exact),
         )
-
-
-def check_n_directions(n_directions: int | str, settings: Settings) -> int | Literal["auto"]:
-    """Return ``n_directions`` if it can be searched for; otherwise raise."""
-    if isinstance(n_directions, str):
-        if n_directions != "auto":
-            raise wrong("n_directions", "a whole number >= 1 or 'auto'", n_directions)
-        return "auto"
-    n = check_count("n_directions", n_directions)
-    if n > settings.samples:
-        raise InvalidParameterError(
-            f"n_directions is {n} but only {settings.samples} candidates are sampled; raise samples or ask for fewer"
-        )
-    return n

@@ -348,7 +348,7 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
         ({"n_directions": 0}, "n_directions must be a whole number >= 1; got 0"),
         ({"n_directions": 1.5}, "n_directions"),
         ({"n_directions": "many"}, "'auto'; got 'many'"),
-        ({"n_directions": 81}, "n_directions is 81 but only 80 candidates"),
+        ({"n_directions": 81, "generator": UniformSampling()}, "n_directions is 81 but only 80 candidates"),
         ({"rng": "seed"}, "rng must be"),
         ({"rng": -1}, "rng must not be negative"),
         ({"rng": True}, "rng must be"),

@@ -157,3 +157,68 @@ def test_two_moves_that_only_help_together_are_found(monkeypatch: pytest.MonkeyP
     assert gc.explain(study.model, study.X, **wanted).coverage == 1.0
     monkeypatch.setattr(climbing, "_in_pairs", lambda *_: [])
     assert gc.explain(study.model, study.X, **wanted).coverage < 0.7
+
+
+def test_the_default_search_is_an_object_like_any_other() -> None:
+    asked = {"space": matrix_space(X), "n_directions": 2, "rng": 0}
+    default, said = gc.explain(LINE, X, **asked), gc.explain(LINE, X, search=gc.Climb(), **asked)
+    assert default.to_json() == said.to_json()
+    raced = gc.explain(LINE, X, search=gc.Race(UniformSampling(), samples=60), **asked)
+    short = gc.explain(LINE, X, generator=UniformSampling(), settings=gc.Settings(samples=60), **asked)
+    assert raced.to_json() == short.to_json()
+    assert raced.provenance.candidates == 60
+
+
+def test_a_search_of_ones_own() -> None:
+    class OneFeature:
+        described = "one feature"
+        most = 1
+
+        def find(self, affected: Affected, wanted: int, plateau: float, rng: Any, monitor: Any) -> Any:
+            space = affected.space
+            found = np.zeros((1, space.width))
+            found[0, space.scalars[0].start] = np.ptp(affected.inputs[:, space.scalars[0].start])
+            return found, 1
+
+        def within(self, rays_: int) -> OneFeature:
+            return self
+
+    ex = gc.explain(LINE, X, space=matrix_space(X), search=OneFeature(), rng=0)
+    assert (ex.n_directions, ex.provenance.generator, ex.provenance.candidates) == (1, "one feature", 1)
+    with pytest.raises(InvalidParameterError, match="only 1 candidates"):
+        gc.explain(LINE, X, space=matrix_space(X), search=OneFeature(), n_directions=2)
+
+
+def test_samples_are_of_no_concern_to_a_climb() -> None:
+    ex = gc.explain(LINE, X, space=matrix_space(X), n_directions=3, settings=gc.Settings(samples=2), rng=0)
+    assert ex.provenance.generator == "climbed chains"
+    with pytest.raises(InvalidParameterError, match="only 2 candidates are sampled"):
+        gc.explain(LINE, X, n_directions=3, generator=UniformSampling(), settings=gc.Settings(samples=2))
+
+
+@pytest.mark.parametrize("search", [gc.Climb, "climb", 3, UniformSampling()])
+def test_what_is_no_search_is_refused(search: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="search must be a Climb, a Race or have a find method"):
+        gc.explain(LINE, X, search=search)
+
+
+def test_a_search_and_a_generator_are_too_much() -> None:
+    with pytest.raises(InvalidParameterError, match="search or generator, not both"):
+        gc.explain(LINE, X, search=gc.Climb(), generator=UniformSampling())
+
+
+def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
+    import pandas as pd
+
+    from globece.baselines import fast_ares
+
+    frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
+    model = LogisticRegression(max_iter=500).fit(frame, y)
+    wider = frame.assign(region=np.where(np.arange(len(X)) % 2 == 0, "north", "south"))
+    ex = gc.explain(model, wider, rng=0)
+    assert ex.to_json() != gc.explain(model, frame, rng=0).to_json()  # it says what was left out
+    assert ex.scalars.tolist() == gc.explain(model, frame, rng=0).scalars.tolist()
+    assert any("left out: region" in note for note in ex.provenance.notes)
+    assert fast_ares(model, wider, rng=0).space.names == ("a", "b", "c")
+    assert gc.who_benefits(model, wider, {"a": 1.0}, by="region").by_group.keys() == {"north", "south"}
+    assert gc.audit(model, wider, by="region", rng=0, judging=gc.AuditSettings(permutations=20, resamples=20)).by_group

@@ -2,7 +2,7 @@
 
 from globece.auditing.benefits import Beneficiaries, beneficiaries
 from globece.auditing.groups import Groups, find_groups
-from globece.auditing.pool import Search
+from globece.auditing.pool import Looking
 from globece.auditing.result import Audit
 from globece.auditing.run import Question, run_audit
 from globece.auditing.settings import AuditSettings
@@ -12,8 +12,8 @@ __all__ = [
     "AuditSettings",
     "Beneficiaries",
     "Groups",
+    "Looking",
     "Question",
-    "Search",
     "beneficiaries",
     "find_groups",
     "run_audit",

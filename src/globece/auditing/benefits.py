@@ -130,7 +130,7 @@ def beneficiaries(
 ) -> Beneficiaries:
     """Find out whom an action helps; see :func:`globece.who_benefits`."""
     direction = case.space.check_directions([direction_of(case.space, action, "action")])
-    provenance = replace(provenance, generator="the action given", candidates=1)
+    provenance = replace(provenance, candidates=1)
     if mode == "scaled":
         explanation = scaled_along(case, direction, provenance)
     else:

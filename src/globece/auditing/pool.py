@@ -15,12 +15,10 @@ from globece.auditing.extra import ROUGH_POINTS, one_turn_more, unseen
 from globece.case.affected import Affected, Case
 from globece.case.ordering import content_order
 from globece.case.scaling import Scaled, in_reach, scale
-from globece.directions.protocol import DirectionGenerator
 from globece.errors import TimeLimitError
 from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
-from globece.search import find_directions, greedy
-from globece.settings import Settings
+from globece.search import Climb, Search, find_directions, greedy
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
@@ -31,15 +29,15 @@ FEWEST = 8  # affected inputs below which they are not split
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Looking:
     """How candidates are looked for.
 
     Attributes
     ----------
     n
         Directions for everybody, and for each group.
-    generator, settings
-        As for :func:`globece.explain`.
+    by
+        How each climb or race is made.
     seed
         The same for everybody and for each group: the same inputs give the same candidates.
     monitor
@@ -47,10 +45,14 @@ class Search:
     """
 
     n: int
-    generator: DirectionGenerator | None
-    settings: Settings
+    by: Search
     seed: int
     monitor: Monitor
+
+    @property
+    def climbs(self) -> bool:
+        """Whether it climbs: then there are other ways to find what a climb may miss."""
+        return isinstance(self.by, Climb)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +124,7 @@ def gather(
     case: Case,
     members: Sequence[IntArray],
     half: IntArray,
-    search: Search,
+    search: Looking,
     reach: float = 1.0,
     shares: tuple[float, float] = (CLIMBED, FOLLOWED),
 ) -> tuple[Pool, IntArray]:
@@ -195,7 +197,7 @@ def within(scaled: Scaled, budget: float) -> Scaled:
 
 
 def _candidates(
-    parts: Sequence[Affected], search: Search, n_inputs: int, share: float, left: int
+    parts: Sequence[Affected], search: Looking, n_inputs: int, share: float, left: int
 ) -> tuple[list[FloatArray], int]:
     """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at.
 
@@ -207,15 +209,15 @@ def _candidates(
     seen, monitor = 0, search.monitor
     for i, part in enumerate(parts):
         rng = np.random.default_rng(search.seed)
-        settings = _shared_out(part, search, n_inputs)
+        by = _shared_out(part, search, n_inputs)
         monitor.begin(share, part=1.0 / (left - i))
         if climbed:
             monitor.found()
         try:
-            got = find_directions(part, search.generator, search.n, settings, rng, monitor)
+            got = find_directions(by, part, search.n, rng, monitor)
             climbed.append(got.directions)
             seen += got.candidates
-            if search.generator is None:
+            if search.climbs:
                 more += unseen(part, got.directions, rng)
         except TimeUp as why:
             monitor.interrupt(why)
@@ -223,7 +225,7 @@ def _candidates(
             if not climbed:
                 raise
             monitor.interrupt(TimeUp(str(why)))
-    if search.generator is None and parts[0].model.own.half_spaces is None and len(climbed) == len(parts):
+    if search.climbs and parts[0].model.own.half_spaces is None and len(climbed) == len(parts):
         monitor.begin(share)
         monitor.found()
         try:
@@ -235,14 +237,12 @@ def _candidates(
     return [*climbed, *(directions for directions in more if len(directions))], seen
 
 
-def _shared_out(part: Affected, search: Search, n_inputs: int) -> Settings:
+def _shared_out(part: Affected, search: Looking, n_inputs: int) -> Search:
     """The rays that an explanation of everybody would have, shared out over the climbs by their inputs.
 
     An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.
     """
-    if search.settings.rays is not None or search.generator is not None:
-        return search.settings
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
     each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
-    return replace(search.settings, rays=int(each))
+    return search.by.within(int(each))

@@ -1,0 +1,12 @@
+"""Affected inputs in, n directions out: a search climbs chains of moves, or lets a generator's candidates race.
+
+Everything is judged by the score (mean minimum cost, with no recourse charged at the budget), so coverage and cost
+pull together.
+"""
+
+from globece.search.choice import greedy
+from globece.search.climb import Climb
+from globece.search.protocol import Found, Search, check_n_directions, find_directions
+from globece.search.race import Race
+
+__all__ = ["Climb", "Found", "Race", "Search", "check_n_directions", "find_directions", "greedy"]
