@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from globece.kept import Kept
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 
@@ -41,16 +42,15 @@ def bundle(space: FeatureSpace, directions: FloatArray) -> Bundle:
     >>> made.first_mover, made.column, made.step
     (array([0, 1, 3]), array([1, 0, 1]), array([ 2.,  1., -1.]))
     """
-    # the last one is kept with the space: whoever prices rays asks for it, and whoever follows them asks again
-    kept: dict[str, tuple[FloatArray, Bundle]] = space.__dict__
-    last = kept.get("_last_bundle")
+    # the last one is kept: whoever prices rays asks for it, and whoever follows them asks again
+    last = _LAST.known(space)
     if last is None or not np.array_equal(last[0], directions):
-        kept["_last_bundle"] = last = (directions.copy(), _bundled(space, directions))
+        last = _LAST.keep(space, (directions.copy(), _bundled(space, directions)))
     return last[1]
 
 
 def _bundled(space: FeatureSpace, directions: FloatArray) -> Bundle:
-    m, layout = len(directions), _layout(space)
+    m, layout = len(directions), _LAYOUTS.get(space, lambda: _make_layout(space))
     steps = directions[:, layout.column]
     owner, mover = np.nonzero((steps != 0.0) & layout.free)
     parts = directions[:, layout.place]  # (m, blocks, most categories)
@@ -97,14 +97,6 @@ class _Layout(NamedTuple):
     permitted: BoolArray
 
 
-def _layout(space: FeatureSpace) -> _Layout:
-    # kept with the space, as its own cached properties are: thousands of bundles are made of one space
-    kept: dict[str, _Layout] = space.__dict__
-    if "_layout" not in kept:
-        kept["_layout"] = _make_layout(space)
-    return kept["_layout"]
-
-
 def _make_layout(space: FeatureSpace) -> _Layout:
     scalars, blocks = space.scalars, space.blocks
     widest = max((f.width for f in blocks), default=1)
@@ -127,6 +119,10 @@ def _make_layout(space: FeatureSpace) -> _Layout:
         real,
         permitted,
     )
+
+
+_LAYOUTS: Kept[FeatureSpace, _Layout] = Kept()  # thousands of bundles are made of one space
+_LAST: Kept[FeatureSpace, tuple[FloatArray, Bundle]] = Kept()
 
 
 def _firsts(owner: IntArray, m: int) -> IntArray:

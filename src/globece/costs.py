@@ -27,6 +27,7 @@ from globece.errors import (
     describe,
     wrong,
 )
+from globece.kept import FieldsOnly
 from globece.space import Feature, FeatureSpace, FloatArray
 
 Norm = Literal["l1", "l2"]
@@ -72,7 +73,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class CostModel:
+class CostModel(FieldsOnly):
     """Weights, scales and norm: what each change costs.
 
     Build one with :meth:`bins` (the paper's) or :meth:`deciles`.

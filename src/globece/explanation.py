@@ -28,6 +28,7 @@ from globece.errors import (
     check_numbers,
     wrong,
 )
+from globece.kept import FieldsOnly, freeze
 from globece.models.base import Model, check_model
 from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
@@ -167,7 +168,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Recourse):
+class Explanation(FieldsOnly, Recourse):
     """A few directions along which the affected inputs can travel, and how far each must go.
 
     Attributes
@@ -206,6 +207,9 @@ class Explanation(Recourse):
     max_scalar: float | None = None
     model: Model | None = field(default=None, repr=False)
     n_unknown: int = 0
+
+    def __post_init__(self) -> None:
+        freeze(self, "directions", "rows", "scalars", "costs")
 
     # -- numbers -------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from globece.bundle import Bundle
 from globece.costs import CostModel
+from globece.kept import Kept
 from globece.parallel import over_rows
 from globece.space import FloatArray, IntArray
 
@@ -32,11 +33,7 @@ class _Prices(NamedTuple):
 
     @classmethod
     def of(cls, cost: CostModel) -> _Prices:
-        # kept with the cost model: thousands of directions are priced by one
-        kept: dict[str, _Prices] = cost.__dict__
-        if "_prices" not in kept:
-            kept["_prices"] = cls._made(cost)
-        return kept["_prices"]
+        return _KEPT.get(cost, lambda: cls._made(cost))
 
     @classmethod
     def _made(cls, cost: CostModel) -> _Prices:
@@ -51,6 +48,9 @@ class _Prices(NamedTuple):
             np.array([cost.weight(f) for f in cost.space.blocks], dtype=np.float64),
             cost.norm == "l2",
         )
+
+
+_KEPT: Kept[CostModel, _Prices] = Kept()  # thousands of directions are priced by one cost model
 
 
 def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float | FloatArray) -> FloatArray:

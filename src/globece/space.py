@@ -32,6 +32,7 @@ from globece.errors import (
     wrong,
 )
 from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
+from globece.kept import FieldsOnly
 from globece.numbertypes import NumberType
 from globece.shaping import codes_of, numbers, one_hot, shape
 from globece.tables import MatrixTable, Table, read_table
@@ -40,7 +41,7 @@ ORDER = "a list of at least two different values from lowest to highest"
 
 
 @dataclass(frozen=True)
-class FeatureSpace:
+class FeatureSpace(FieldsOnly):
     """Features in encoded order, and the way between the user's rows and the encoded matrix.
 
     Build one with :meth:`from_frame` or :meth:`from_matrix`.

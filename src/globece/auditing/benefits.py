@@ -20,6 +20,7 @@ from globece.case.recourse import Numbers
 from globece.case.scaling import Scaled
 from globece.directions.fixed import direction_of
 from globece.explanation import Explanation, Provenance, explanation_of, scaled_along
+from globece.kept import freeze
 from globece.space import BoolArray, FloatArray
 
 EVERYBODY = "everybody"
@@ -74,6 +75,9 @@ class Beneficiaries:
     explanation: Explanation
     harmed: Any
     groups: Groups | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, "harmed")
 
     @property
     def rows(self) -> Any:

@@ -18,6 +18,7 @@ from globece.auditing.subgroups import Subgroup, worst_subgroups
 from globece.auditing.verdict import Verdict
 from globece.errors import check_choice, check_instance, check_number
 from globece.explanation import Explanation
+from globece.kept import freeze
 from globece.space import FloatArray, IntArray
 
 ALL_MEASURES = ("rejection_rate", *MEASURES)
@@ -74,6 +75,9 @@ class Audit:
     spreads: Mapping[str, Spread]
     settings: AuditSettings
     seed: int
+
+    def __post_init__(self) -> None:
+        freeze(self, "cost", "half")
 
     # -- fairlearn's grammar -------------------------------------------------------------------------------------
 

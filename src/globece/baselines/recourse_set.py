@@ -18,6 +18,7 @@ from globece.case.recourse import Numbers, Recourse
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
+from globece.kept import FieldsOnly, freeze
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
@@ -210,7 +211,7 @@ class RuleCounterfactuals:
 
 
 @dataclass(frozen=True, eq=False)
-class RecourseSet(Recourse):
+class RecourseSet(FieldsOnly, Recourse):
     """Two-level rules, and for every affected input what each of them costs it.
 
     Attributes
@@ -249,6 +250,9 @@ class RecourseSet(Recourse):
     provenance: Provenance
     ground_set: GroundSetSummary
     model: Model | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        freeze(self, "inputs", "rows", "matches", "costs")
 
     # -- numbers -------------------------------------------------------------------------------------------------
 

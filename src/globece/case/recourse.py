@@ -68,7 +68,9 @@ class Recourse:
     @cached_property
     def best_costs(self) -> FloatArray:
         """Minimum cost of each affected input; ``inf`` where there is no recourse."""
-        return self.costs.min(axis=0) if len(self.costs) else np.full(self.n_affected, np.inf)
+        least = self.costs.min(axis=0) if len(self.costs) else np.full(self.n_affected, np.inf)
+        least.flags.writeable = False
+        return least
 
     @cached_property
     def numbers(self) -> Numbers:
