@@ -1,7 +1,7 @@
 """Beyond the paper: other models, as a user has them, over the raw columns of the same four data sets.
 
 Each model is a scikit-learn pipeline over a frame with text categories and, for HELOC, missing values, handed to
-`gc.explain` as it is. Three kinds can be read exactly; a support vector machine with an RBF kernel is a true black box.
+`explain` as it is. Three kinds can be read exactly; a support vector machine with an RBF kernel is a true black box.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _known(space: Any, rows: Any) -> Any:
 
 
 TEXT = """The paper has three kinds of models over encoded columns. Here each of four others is a scikit-learn pipeline
-over the raw columns (text categories; HELOC with its missing values), and `gc.explain(model, frame, n_directions=3)`
+over the raw columns (text categories; HELOC with its missing values), and `explain(model, frame, n_directions=3)`
 gets it as it is, with the library's own ranges and costs, so scores do not compare with those above. *Read* says how
 minimum scalars come about: exactly, from the model's own structure, or by search. *Calls* are calls of the model, each
 with many rows. The support vector machine is trained on the first {trained:,} rows and explained on the first

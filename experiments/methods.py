@@ -95,7 +95,7 @@ def warm(on: Case) -> None:
 
 
 def ours(on: Case, n: int, seeds: range, rays: int | None = None) -> Data:
-    """`gc.explain` at its defaults."""
+    """`explain` at its defaults."""
     from globece import Settings, explain
 
     runs, unseen = [], []

@@ -55,7 +55,7 @@ settings of its sampling nor the supports of its AReS; ours are those of the ref
 and the column *paper agrees?* says whether the reference, on the same models, gave the paper's figures any more than
 we do.
 
-GLOBE-CE is chosen as the paper has it, by coverage at k = 1; *ours* is `gc.explain` at its defaults, and its last two
+GLOBE-CE is chosen as the paper has it, by coverage at k = 1; *ours* is `explain` at its defaults, and its last two
 columns compare its score with that of the reference's and the paper's GLOBE-CE with as many directions. AReS and Fast
 AReS choose rules by accuracy less a tenth of the cost.
 """

@@ -35,7 +35,7 @@ from globece.space import Feature
 
 MOST_POINTS = 60_000
 LINEAR = ("logistic", "scaled", "svc")
-TREES = ("tree", "regressor", "forest", "even", "extra", "boosted", "hist", "lgbm", "xgb", "three", "chance")
+TREES = ("tree", "regressor", "forest", "even", "extra", "boosted", "hist", "lgbm", "xgb", "three", "probability")
 ODD = ("binned", "lgbm by category", "hist by category", "lgbm missing", "hist missing", "xgb missing")
 
 
@@ -139,14 +139,14 @@ def _fitted(kind: str, X: pd.DataFrame, rng: np.random.Generator) -> tuple[Any, 
         "xgb": lambda: XGBClassifier(n_estimators=2 * few, max_depth=depth, n_jobs=1),
         "three": lambda: RandomForestClassifier(2 * few, max_depth=depth, random_state=state),
         "binned": lambda: RandomForestClassifier(2 * few, max_depth=depth + 2, random_state=state),
-        "chance": lambda: GradientBoostingClassifier(n_estimators=few, max_depth=2, random_state=state),
+        "probability": lambda: GradientBoostingClassifier(n_estimators=few, max_depth=2, random_state=state),
     }
     if kind == "regressor":
         y, wanted = value, {"favourable": str(rng.choice(["above", "below"])), "threshold": float(np.median(value))}
-    if kind in ("three", "chance"):
+    if kind in ("three", "probability"):
         y = np.digitize(value, np.quantile(value, [0.3, 0.6]))
         wanted = {"favourable": int(rng.integers(3))}
-    if kind == "chance":
+    if kind == "probability":
         wanted["threshold"] = float(rng.choice([0.3, 0.5, 0.7]))
     model = make_pipeline(steps, makers[kind.split()[0]]())
     with warnings.catch_warnings():

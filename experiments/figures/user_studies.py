@@ -44,7 +44,7 @@ def second(run: Run) -> Data:
     return {
         **_answer(study, au),
         "over_optimum": float(au.cost.sum() / best.sum() - 1.0) if np.isfinite(au.cost).all() else None,
-        "group_optimum": {name: float(best[au.labels() == au.groups.place(name)].mean()) for name in au.by_group},
+        "group_optimum": {name: float(best[au.labels() == au.groups.index(name)].mean()) for name in au.by_group},
         "mean_costs": {name: _mean_cost(au.explanation_of(name)) for name in au.by_group},
         **_figures(au),
     }

@@ -1,7 +1,7 @@
 """globece: global counterfactual explanations of whole models.
 
->>> import globece as gc
->>> sorted(set(gc.__all__) & {"explain", "FeatureSpace", "CostModel", "Explanation"})
+>>> import globece as gce
+>>> sorted(set(gce.__all__) & {"explain", "FeatureSpace", "CostModel", "Explanation"})
 ['CostModel', 'Explanation', 'FeatureSpace', 'explain']
 """
 

@@ -24,7 +24,7 @@ from globece.case.posing import Given, Seed, check_budget, checked, cost_on, gen
 from globece.case.verification import trusting
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator
-from globece.errors import InvalidDataError, InvalidParameterError, check_choice, check_count, describe
+from globece.errors import InvalidDataError, InvalidParameterError, check_choice, describe
 from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
 from globece.models.base import Model
 from globece.models.robust import Robust
@@ -91,7 +91,7 @@ def explain(
     settings
         How hard to search; see :class:`globece.Settings`.
     robust
-        What recourse must survive beside the model's own decision: a margin, other models, noise; see
+        What recourse must survive in addition to the model's own decision: a margin, other models, noise; see
         :class:`globece.Robust`. Who is affected stays the model's own decision.
 
     Examples
@@ -133,7 +133,7 @@ def audit(
     threshold: float | None = None,
     space: FeatureSpace | None = None,
     cost: CostModel | None = None,
-    n_directions: int = 3,
+    n_directions: int | Literal["auto"] = 3,
     budget: float = 10.0,
     search: Search | None = None,
     generator: DirectionGenerator | None = None,
@@ -163,7 +163,7 @@ def audit(
         Name of the group that the others are compared with; two groups are compared with each other by default, and
         of more each with everybody else.
     n_directions
-        Directions that each group, and everybody, may choose.
+        Directions that each group, and everybody, may choose; ``"auto"`` for as many as lower the score noticeably.
     judging
         How the groups are judged: level, smallest group, relevant gap; see :class:`globece.AuditSettings`.
 
@@ -180,8 +180,7 @@ def audit(
     settings = checked("settings", settings, Settings, Settings)
     judging = checked("judging", judging, AuditSettings, AuditSettings)
     looking = _search_of(search, generator, settings)
-    wanted = check_n_directions(check_count("n_directions", n_directions), looking)
-    assert isinstance(wanted, int)
+    wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
     rows, table = given.rows, given.table
@@ -200,7 +199,7 @@ def audit(
                 f"control leaves nothing to compare: no two groups share a level of {levels.by}; take another"
             )
     if reference is not None:
-        groups.place(reference, "reference")
+        groups.index(reference, "reference")
     given = given.hold([*groups.features, *(levels.features if levels else ())])
     cost = cost_on(cost, given.space)
     seed = int(generator_of(rng).integers(2**31))

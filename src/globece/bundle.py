@@ -42,7 +42,7 @@ def bundle(space: FeatureSpace, directions: FloatArray) -> Bundle:
     >>> made.first_mover, made.column, made.step
     (array([0, 1, 3]), array([1, 0, 1]), array([ 2.,  1., -1.]))
     """
-    # the last one is kept: whoever prices rays asks for it, and whoever follows them asks again
+    # the last one is kept: the code that prices rays asks for it, and the code that follows them asks again
     last = _LAST.known(space)
     if last is None or not np.array_equal(last[0], directions):
         last = _LAST.keep(space, (directions.copy(), _bundled(space, directions)))

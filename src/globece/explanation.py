@@ -188,7 +188,7 @@ class Explanation(FieldsOnly, Recourse):
     provenance
         Which model, which outcome, how it was found.
     model
-        The model, where it is at hand: an explanation read from a file has none.
+        The model, where it is available: an explanation read from a file has none.
     n_unknown
         Affected inputs that were not reached before the time was over: nothing is known of them, and no figure here
         counts them. The others are a random choice of all.

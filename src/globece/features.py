@@ -87,7 +87,7 @@ class Feature:
             return self.width > 1 and any(self.permitted)
         return self.observed[1] > self.observed[0] and self.high > self.low
 
-    def place(self, category: Any) -> int | None:
+    def index(self, category: Any) -> int | None:
         """Position of a category, or ``None`` if it is none of them, whatever it is."""
         for i, known in enumerate(self.categories):
             if known is category or (isinstance(same := known == category, (bool, np.bool_)) and same):

@@ -26,7 +26,7 @@ INTERRUPTED = "interrupted"
 
 
 class TimeUp(BaseException):
-    """Raised between two batches of work when the time is over; whoever has something to return catches it."""
+    """Raised between two batches of work when the time is over; a caller with something to return catches it."""
 
 
 INTERRUPTIONS = (KeyboardInterrupt, TimeUp)  # caught where the best so far is kept
@@ -52,7 +52,7 @@ class Monitor:
     stopped
         Why the work ended early, if it did.
     stop_at
-        When, in seconds, the stage at hand should end.
+        When, in seconds, the current stage should end.
     raise_at
         When :class:`TimeUp` is raised: at the same time, or a little later where there is nothing to return yet.
     """
@@ -90,7 +90,7 @@ class Monitor:
         self.raise_at = max(self.stop_at, limit + GRACE * (0.5 + 0.5 * until))
 
     def found(self) -> None:
-        """Say that the stage at hand has something to return."""
+        """Say that the current stage has something to return."""
         self.raise_at = self.stop_at
 
     def should_stop(self) -> bool:

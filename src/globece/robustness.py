@@ -32,7 +32,7 @@ class Robustness:
     survival
         Share of the counterfactuals reported that keep the margin as they are, without going further.
     described
-        What was asked for beside the margin, in words.
+        What was asked for in addition to the margin, in words.
     """
 
     margin: FloatArray
@@ -43,7 +43,7 @@ class Robustness:
     described: str
 
     def records(self) -> list[dict[str, float]]:
-        """One dictionary a margin."""
+        """One dictionary per margin."""
         names = ("margin", "coverage", "average_cost", "score", "survival")
         return [
             dict(zip(names, map(float, row), strict=True))

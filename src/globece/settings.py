@@ -28,7 +28,7 @@ class Settings:
     samples, select
         How a generator's candidates race: as for :class:`globece.Race`.
     max_scalar
-        Largest scalar, beside the budget; the paper's is 5.
+        Largest scalar, in addition to the budget; the paper's is 5.
     scalars
         Exact scalars to try on a black box, ascending from 0 on, in place of grid and bisection; the paper's are 1,000
         from 0 to 5.

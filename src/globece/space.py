@@ -458,7 +458,7 @@ class FeatureSpace(FieldsOnly):
     # -- directions ----------------------------------------------------------------------------------------------
 
     def check_directions(self, directions: Any) -> FloatArray:
-        """Return directions as a matrix, one a row, if they fit the space and break no constraint; otherwise raise."""
+        """Return directions as a matrix, one per row, if they keep the space's constraints; otherwise raise."""
         D = check_rows("directions", directions)
         if D.shape[1] != self.width:
             raise InvalidDirectionError(f"a direction has {self.width} entries here; got an array of shape {D.shape}")
@@ -533,7 +533,7 @@ def _permitted(feature: Feature, given: Sequence[Any]) -> dict[str, Any]:
     if feature.kind == "continuous":
         raise InvalidParameterError(f"permitted names {feature.name!r}, which is continuous; use ranges instead")
     allowed = f"a list of some of {feature.categories[:50]}"
-    listed = {feature.place(c) for c in check_list(f"permitted[{feature.name!r}]", given, allowed)}
+    listed = {feature.index(c) for c in check_list(f"permitted[{feature.name!r}]", given, allowed)}
     if None in listed:
         raise wrong(f"permitted[{feature.name!r}]", allowed, given)
     flags = tuple(i in listed for i in range(len(feature.categories)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import globece as gc
+import globece as gce
 from tests.adversarial.tables import Column, Table
 
 EXACT = 2.0**53  # beyond that doubles do not count every whole number
@@ -24,13 +24,13 @@ class Price:
     widths: dict[str, float]
     n: int = 10
 
-    def model(self, space: gc.FeatureSpace, X: Any) -> gc.CostModel:
+    def model(self, space: gce.FeatureSpace, X: Any) -> gce.CostModel:
         """The same in globece's words."""
         weights = {k: v for k, v in self.weights.items() if k in space.names}
         if self.kind == "deciles":
-            return gc.CostModel.deciles(space, X, weights=weights, norm=self.norm)  # type: ignore[arg-type]
+            return gce.CostModel.deciles(space, X, weights=weights, norm=self.norm)  # type: ignore[arg-type]
         widths = {k: v for k, v in self.widths.items() if k in space.names}
-        return gc.CostModel.bins(space, n=self.n, weights=weights, widths=widths, norm=self.norm)  # type: ignore[arg-type]
+        return gce.CostModel.bins(space, n=self.n, weights=weights, widths=widths, norm=self.norm)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Ask:
     sampled: bool = False
     whole: dict[str, bool] = field(default_factory=dict)
 
-    def space(self, table: Table) -> gc.FeatureSpace:
+    def space(self, table: Table) -> gce.FeatureSpace:
         """The space of a table with these constraints."""
         if table.backend == "matrix":
-            return gc.FeatureSpace.from_matrix(table.X, columns=table.names, **self.declared, **self.constraints)
-        return gc.FeatureSpace.from_frame(table.X, **self.declared, **self.constraints)
+            return gce.FeatureSpace.from_matrix(table.X, columns=table.names, **self.declared, **self.constraints)
+        return gce.FeatureSpace.from_frame(table.X, **self.declared, **self.constraints)
 
     def range(self, column: Column) -> tuple[float, float]:
         """How far a number may move: as asked for, or as the data goes."""

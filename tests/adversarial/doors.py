@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-import globece as gc
+import globece as gce
 from globece import baselines, datasets, directions, plots, testing
 from globece.auditing.result import check_exceeds
 from globece.baselines.settings import fast_settings
@@ -66,25 +66,25 @@ def rows() -> pd.DataFrame:
 
 
 @cache
-def space() -> gc.FeatureSpace:
-    return gc.FeatureSpace.from_frame(rows(), ordinal={"d": ["lo", "hi"]})
+def space() -> gce.FeatureSpace:
+    return gce.FeatureSpace.from_frame(rows(), ordinal={"d": ["lo", "hi"]})
 
 
 @cache
-def cost() -> gc.CostModel:
-    return gc.CostModel.bins(space())
+def cost() -> gce.CostModel:
+    return gce.CostModel.bins(space())
 
 
-QUICK = gc.Settings(rays=50, samples=4, grid=4)
-BRIEF = gc.AuditSettings(smallest=2, permutations=19, resamples=20, checks=False)
+QUICK = gce.Settings(rays=50, samples=4, grid=4)
+BRIEF = gce.AuditSettings(smallest=2, permutations=19, resamples=20, checks=False)
 FEW = directions.FixedDirections(np.array([[1.0, 0, 0, 0, 0, 0], [1.0, 1.0, 0, 0, 0, 0]]))
 ANY = directions.UniformSampling()
 RULES = baselines.AresSettings(support=0.2, bins=2, max_rules=2, max_width=3)
 
 
 @cache
-def explanation() -> gc.Explanation:
-    return gc.explain(f, rows(), space=space(), n_directions=2, rng=0, settings=QUICK)
+def explanation() -> gce.Explanation:
+    return gce.explain(f, rows(), space=space(), n_directions=2, rng=0, settings=QUICK)
 
 
 @cache
@@ -92,17 +92,17 @@ def linear() -> tuple[Any, Any]:
     """A linear model of a matrix, and its explanation."""
     X = rows()[["a", "b"]].to_numpy()
     model = LogisticRegression().fit(X, (X[:, 0] > 0.5).astype(int))
-    return model, gc.explain(model, X, rng=0, settings=QUICK)
+    return model, gce.explain(model, X, rng=0, settings=QUICK)
 
 
 @cache
-def audited() -> gc.Audit:
-    return gc.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, judging=BRIEF, generator=FEW)
+def audited() -> gce.Audit:
+    return gce.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, judging=BRIEF, generator=FEW)
 
 
 @cache
 def benefited() -> Any:
-    return gc.who_benefits(f, rows(), {"a": 1.0}, space=space())
+    return gce.who_benefits(f, rows(), {"a": 1.0}, space=space())
 
 
 @cache
@@ -123,7 +123,7 @@ def more_values() -> dict[str, Callable[[], Any]]:
     return {
         "a FeatureSpace": space,
         "a CostModel": cost,
-        "a FeatureSpace class": lambda: gc.FeatureSpace,
+        "a FeatureSpace class": lambda: gce.FeatureSpace,
         "Settings": lambda: QUICK,
         "AuditSettings": lambda: BRIEF,
         "AresSettings": lambda: RULES,
@@ -165,24 +165,24 @@ def _front() -> list[Door]:
     base: dict[str, Any] = {"model": f, "X": X, "space": S, "settings": QUICK}
     rules: dict[str, Any] = base | {"settings": RULES, "rng": 0}
     return [
-        _door("explain", gc.explain, **base, rng=0, generator=ANY),
-        _door("explain (estimator)", gc.explain, model=model, X=matrix, rng=0, settings=QUICK),
-        _door("explain (no space)", gc.explain, model=f, X=X, rng=0, settings=QUICK, generator=ANY),
-        _door("audit", gc.audit, **base, rng=0, by="d", judging=BRIEF, generator=FEW),
+        _door("explain", gce.explain, **base, rng=0, generator=ANY),
+        _door("explain (estimator)", gce.explain, model=model, X=matrix, rng=0, settings=QUICK),
+        _door("explain (no space)", gce.explain, model=f, X=X, rng=0, settings=QUICK, generator=ANY),
+        _door("audit", gce.audit, **base, rng=0, by="d", judging=BRIEF, generator=FEW),
         _door(
             "audit (no space)",
-            gc.audit,
+            gce.audit,
             model=f,
             X=X[["a"]],
             by=X["d"],
             judging=BRIEF,
             generator=directions.FixedDirections([[1.0]]),
         ),
-        _door("who_benefits", gc.who_benefits, **base, action={"a": 1.0}),
-        _door("who_benefits (scaled)", gc.who_benefits, **base, action={"a": 1.0}, mode="scaled", by="d"),
-        _door("as_model", gc.as_model, model=f, space=S, rows=S.encode(X)),
-        _door("as_model (estimator)", gc.as_model, model=model, space=ex.space, rows=matrix),
-        _door("bradley_terry", gc.bradley_terry, pairs=[("a", "b")]),
+        _door("who_benefits", gce.who_benefits, **base, action={"a": 1.0}),
+        _door("who_benefits (scaled)", gce.who_benefits, **base, action={"a": 1.0}, mode="scaled", by="d"),
+        _door("as_model", gce.as_model, model=f, space=S, rows=S.encode(X)),
+        _door("as_model (estimator)", gce.as_model, model=model, space=ex.space, rows=matrix),
+        _door("bradley_terry", gce.bradley_terry, pairs=[("a", "b")]),
         _door("ares", baselines.ares, **rules),
         _door("fast_ares", baselines.fast_ares, **rules),
         _door("several", baselines.several, **rules, n=2),
@@ -193,26 +193,26 @@ def _front() -> list[Door]:
 def _spaces() -> list[Door]:
     X, S, C = rows(), space(), cost()
     Z = S.encode(X)
-    plain = gc.FeatureSpace.from_frame
+    plain = gce.FeatureSpace.from_frame
     matrix = X[["a", "b"]].to_numpy()
 
     def from_matrix(**given: Any) -> Any:
         given["columns"] = given.pop("columns", ["a", "b"])
-        return gc.FeatureSpace.from_matrix(**given)
+        return gce.FeatureSpace.from_matrix(**given)
 
     def used(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
         """Build a space and explain with it, so that what is accepted must also work."""
-        return lambda **given: gc.explain(f, X, space=build(**(good | given)), rng=0, settings=QUICK, generator=ANY)
+        return lambda **given: gce.explain(f, X, space=build(**(good | given)), rng=0, settings=QUICK, generator=ANY)
 
     def priced(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
-        return lambda **given: gc.explain(
+        return lambda **given: gce.explain(
             f, X, space=S, cost=build(**(good | given)), rng=0, settings=QUICK, generator=ANY
         )
 
     doors = [
-        _door("FeatureSpace", gc.FeatureSpace, features=S.features, table=S.table),
+        _door("FeatureSpace", gce.FeatureSpace, features=S.features, table=S.table),
         _door("from_frame", plain, X=X),
-        _door("from_matrix", gc.FeatureSpace.from_matrix, X=matrix),
+        _door("from_matrix", gce.FeatureSpace.from_matrix, X=matrix),
         replace(_door("from_matrix (named)", from_matrix, of=plain, X=matrix)),
         _door("constrain", S.constrain),
         _door("encode", S.encode, X=X),
@@ -220,16 +220,16 @@ def _spaces() -> list[Door]:
         _door("round", S.round, Z=Z),
         _door("check_directions", S.check_directions, directions=np.eye(S.width)[:1]),
         _door("space[name]", lambda feature: S[feature], feature="a"),
-        _door("CostModel", gc.CostModel, space=S, scales=C.scales, weights=C.weights),
-        _door("bins", gc.CostModel.bins, space=S),
-        _door("deciles", gc.CostModel.deciles, space=S, X=X),
+        _door("CostModel", gce.CostModel, space=S, scales=C.scales, weights=C.weights),
+        _door("bins", gce.CostModel.bins, space=S),
+        _door("deciles", gce.CostModel.deciles, space=S, X=X),
         _door("between", C.between, Z=Z, Z_after=Z),
         _door("nominal", C.nominal, directions=np.eye(S.width)[:1]),
         _door("normalise", C.normalise, directions=np.eye(S.width)[:1]),
         _door("explain(from_frame)", used(plain, X=X), of=plain),
         _door("explain(constrain)", used(S.constrain), of=S.constrain),
-        _door("explain(bins)", priced(gc.CostModel.bins, space=S), of=gc.CostModel.bins),
-        _door("explain(deciles)", priced(gc.CostModel.deciles, space=S, X=X), of=gc.CostModel.deciles),
+        _door("explain(bins)", priced(gce.CostModel.bins, space=S), of=gce.CostModel.bins),
+        _door("explain(deciles)", priced(gce.CostModel.deciles, space=S, X=X), of=gce.CostModel.deciles),
     ]
     return doors
 
@@ -239,19 +239,19 @@ def _settings() -> list[Door]:
     model, _ = linear()
 
     def explained(**given: Any) -> Any:
-        return gc.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given))
+        return gce.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given))
 
     def raced(**given: Any) -> Any:
         generator = directions.UniformSampling()
-        return gc.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given), generator=generator)
+        return gce.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given), generator=generator)
 
     def judged(**given: Any) -> Any:
         judging = replace(BRIEF, **given)
-        return gc.audit(f, X, by="d", space=S, rng=0, settings=QUICK, judging=judging, generator=FEW)
+        return gce.audit(f, X, by="d", space=S, rng=0, settings=QUICK, judging=judging, generator=FEW)
 
     def lasting(**given: Any) -> Any:
-        return gc.explain(
-            model, X[["a", "b"]].to_numpy(), rng=0, settings=QUICK, robust=gc.Robust(**given), generator=ANY
+        return gce.explain(
+            model, X[["a", "b"]].to_numpy(), rng=0, settings=QUICK, robust=gce.Robust(**given), generator=ANY
         )
 
     def rules(**given: Any) -> Any:
@@ -261,13 +261,13 @@ def _settings() -> list[Door]:
         return lambda **given: rules(objective=objective(**given))
 
     return [
-        _door("Settings", gc.Settings),
-        _door("explain(Settings)", explained, of=gc.Settings),
-        _door("explain(Settings, generator)", raced, of=gc.Settings),
-        _door("AuditSettings", gc.AuditSettings),
-        _door("audit(AuditSettings)", judged, of=gc.AuditSettings),
-        _door("Robust", gc.Robust),
-        _door("explain(Robust)", lasting, of=gc.Robust),
+        _door("Settings", gce.Settings),
+        _door("explain(Settings)", explained, of=gce.Settings),
+        _door("explain(Settings, generator)", raced, of=gce.Settings),
+        _door("AuditSettings", gce.AuditSettings),
+        _door("audit(AuditSettings)", judged, of=gce.AuditSettings),
+        _door("Robust", gce.Robust),
+        _door("explain(Robust)", lasting, of=gce.Robust),
         _door("AresSettings", baselines.AresSettings),
         _door("ares(AresSettings)", rules, of=baselines.AresSettings),
         _door("AccuracyCost", baselines.AccuracyCost),
@@ -300,7 +300,7 @@ def _generators() -> list[Door]:
     for kind, given in good.items():
 
         def explained(kind: Any = kind, **named: Any) -> Any:
-            return gc.explain(f, X, space=S, rng=0, settings=QUICK, generator=kind(**named))
+            return gce.explain(f, X, space=S, rng=0, settings=QUICK, generator=kind(**named))
 
         doors.append(_door(kind.__name__, kind, **given))
         if kind is not directions.GradientDescent:
@@ -308,11 +308,11 @@ def _generators() -> list[Door]:
             doors.append(_door(f"{kind.__name__}.propose", kind(**given).propose, problem=P, n=3, rng=_rng()))
 
     def closed(**named: Any) -> Any:
-        return gc.explain(model, matrix, rng=0, settings=QUICK, generator=directions.ClosedForm(**named))
+        return gce.explain(model, matrix, rng=0, settings=QUICK, generator=directions.ClosedForm(**named))
 
     def local_rows(**named: Any) -> Any:
         method = directions.nearest_favourable(**named)
-        return gc.explain(f, X, space=S, rng=0, settings=QUICK, generator=directions.FromLocal(method, rows=5))
+        return gce.explain(f, X, space=S, rng=0, settings=QUICK, generator=directions.FromLocal(method, rows=5))
 
     rules = directions.FixedDirections.from_rules
     return [
@@ -351,7 +351,7 @@ def _results() -> list[Door]:
         _door("ex.arrays", ex.arrays, scalars=[0.5, 1.0]),
         _door("ex.apply", ex.apply, X=X),
         _door("ex.robustness", exact.robustness),
-        _door("ex.robustness(Robust)", robustness, of=gc.Robust, margins=[0.0]),
+        _door("ex.robustness(Robust)", robustness, of=gce.Robust, margins=[0.0]),
         _door("ex.lower_bound", exact.lower_bound),
         _door("lower_bound", lower_bound, problem=Affected(exact.model, exact.inputs, exact.cost, exact.budget)),
         _door("rules_at", rules_at, space=ex.space, delta=ex.directions[0]),
@@ -411,8 +411,8 @@ def warm_up() -> dict[str, str]:
     """
     model, ex = linear()
     X = rows()[["a", "b"]].to_numpy()
-    for robust in (None, gc.Robust(margin=0.1), gc.Robust(noise=0.1, draws=2), gc.Robust(models=(model,))):
-        gc.explain(model, X, rng=0, settings=QUICK, generator=ANY, robust=robust)
+    for robust in (None, gce.Robust(margin=0.1), gce.Robust(noise=0.1, draws=2), gce.Robust(models=(model,))):
+        gce.explain(model, X, rng=0, settings=QUICK, generator=ANY, robust=robust)
     ex.lower_bound()
     shut = {}
     for door in all_doors():
@@ -439,9 +439,9 @@ def _files() -> list[Door]:
         _door("black_box_2", user_studies.black_box_2, n=100),
         _door("least_costs", user_studies.least_costs),
         _door("ex.to_json", ex.to_json),
-        _door("ex.from_json", gc.Explanation.from_json),
+        _door("ex.from_json", gce.Explanation.from_json),
         _door("au.to_json", au.to_json),
-        _door("au.from_json", gc.Audit.from_json),
+        _door("au.from_json", gce.Audit.from_json),
         _door("rules.to_json", rules.to_json),
         _door("rules.from_json", baselines.RecourseSet.from_json),
         _door("results.write", results.write, ex=ex),

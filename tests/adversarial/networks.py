@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,14 @@ def decided(module: Any, X: NDArray[Any]) -> NDArray[np.bool_]:
     """Which rows the module gives class 1, as its user would ask."""
     found = scored(module, X)
     return found >= 0.0 if isinstance(module[-1], nn.Sigmoid) else found > 0.0
+
+
+def noise(module: Any, X: NDArray[Any]) -> float:
+    """The largest rounding error of the module's scores of these rows: against a twin in double precision."""
+    single = next(module.parameters()).dtype
+    seen = torch.from_numpy(np.array(X, dtype=np.float64)).to(single).double().numpy()  # what the module gets
+    twin = copy.deepcopy(module).double()
+    return float(np.abs(scored(module, X) - scored(twin, seen)).max(initial=0.0))
 
 
 def scored(module: Any, X: NDArray[Any]) -> NDArray[np.float64]:

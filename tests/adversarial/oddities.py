@@ -88,8 +88,8 @@ class Stubborn(LogisticRegression):
     """Predicts by a rule of its own; coefficients and probabilities say otherwise."""
 
     def predict(self, X: Any) -> Any:
-        chance = self.predict_proba(X)[:, 1]
-        return self.classes_[((chance > 0.35) & (chance < 0.9)).astype(int)]
+        probability = self.predict_proba(X)[:, 1]
+        return self.classes_[((probability > 0.35) & (probability < 0.9)).astype(int)]
 
 
 class Bent(LogisticRegression):
@@ -137,8 +137,8 @@ class Second(Pipeline):
     """A pipeline that wants more than its own estimator."""
 
     def predict(self, X: Any, **params: Any) -> Any:
-        chance = self.predict_proba(X)[:, 1]
-        return self.classes_[(chance > 0.6).astype(int)]
+        probability = self.predict_proba(X)[:, 1]
+        return self.classes_[(probability > 0.6).astype(int)]
 
 
 class Plus(TransformerMixin, BaseEstimator):

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import globece as gc
+import globece as gce
 from tests.adversarial import reach, rows
 from tests.adversarial.asks import Ask
 from tests.adversarial.pipelines import Subject
 from tests.adversarial.tables import FRACTIONS, Table
 from tests.adversarial.walk import Rows, Walk
 
+STEPS = 12  # of a number's type: a sum in single precision keeps clear of a dozen roundings
+NOISE = 40.0  # times the largest rounding error seen: other processors fuse fewer products, and round more often
 ALONE = 10  # counterfactuals that are asked about one by one
 RAYS, POINTS = 8, 150  # rays that are walked in small steps
 SEARCHED = 10  # rows that a black box is asked about
@@ -51,7 +53,7 @@ class Case:
         return self.subject.decide(self.table.rows(values))
 
 
-def check(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def check(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     """Everything that must be true of an explanation by itself."""
     walk = Walk(case.table, case.ask, ex.space)
     yield from _numbers(case, ex)
@@ -71,7 +73,7 @@ def check(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
     yield from _flips(case, found)
 
 
-def _numbers(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _numbers(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     affected = np.flatnonzero(~case.subject.decide(case.table.X))
     if not np.array_equal(affected, ex.rows):
         yield Failure("affected inputs", f"the model turns down {len(affected)}, the explanation has {len(ex.rows)}")
@@ -144,7 +146,7 @@ def _ordered(walk: Walk, name: str, before: NDArray[Any], after: NDArray[Any]) -
         yield Failure("not whole", f"{name}: {y[np.rint(y) != y][0]!r}")
 
 
-def _positions(walk: Walk, ex: gc.Explanation, found: Any, after: Rows) -> Iterator[Failure]:
+def _positions(walk: Walk, ex: gce.Explanation, found: Any, after: Rows) -> Iterator[Failure]:
     """The counterfactuals lie where the paper puts them."""
     for i, direction in enumerate(ex.directions):
         mine = np.flatnonzero(found.direction == i)
@@ -236,20 +238,25 @@ def is_narrow(case: Case) -> bool:
 def _stays(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: float) -> bool:
     """Whether a flip is more than an accident of rounding.
 
-    Its neighbours are favourable as well, and so it is when each number is off by two steps of the type that it is kept
-    in, or that the model computes in: a clearance may ask for that much, and no more.
+    Its neighbours are favourable as well, and so it is when each number is off by some steps of the type that it is
+    kept in, or that the model computes in: a clearance may ask for that much, and no more.
     """
+    return bool(case.outcomes(_near(case, walk, direction, row, k)).all())
+
+
+def _near(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: float) -> Rows:
+    """Points next to this one."""
     rng, n = case.rng(), 40
     near = walk.at(direction, np.full(n, row), k * (1.0 + 1e-6 * rng.uniform(-8, 8, n)))
     for c in case.table.columns:
         if c.kind == "number" and (case.subject.single or c.type in FRACTIONS):
             x = near[c.name]
             ulp = np.spacing(np.abs(x).astype(np.float32)).astype(float) if c.type not in FRACTIONS else c.ulp(x)
-            near[c.name] = x + rng.integers(-2, 3, n) * ulp
-    return bool(case.outcomes(near).all())
+            near[c.name] = x + rng.integers(-STEPS, STEPS + 1, n) * ulp
+    return near
 
 
-def nothing_earlier(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def nothing_earlier(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     """Along some rays, no point before the scalar is favourable; where there is none, no point at all."""
     walk, rng = Walk(case.table, case.ask, ex.space), case.rng()
     n, m = len(ex.rows), len(ex.directions)
@@ -287,6 +294,11 @@ def _favourable_before(
             continue  # right on the boundary, where the batch decides
         if is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
             continue
+        if case.subject.noise is not None and case.subject.score is not None:
+            # a clearance is a number of standard errors, of which this is the largest seen nearby
+            near = case.table.rows(_near(case, walk, direction, row, float(points[h])))
+            if abs(float(case.subject.score(native)[0])) < NOISE * case.subject.noise(near):
+                continue
         if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < _unclear(case):
             continue
         what = "recourse missed" if np.isinf(k) else "flips earlier"
@@ -294,13 +306,13 @@ def _favourable_before(
         return
 
 
-def agrees_with_search(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def agrees_with_search(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     """Where a search of the user's model finds a smaller scalar, or any, the exact one is wrong."""
     if not len(ex.rows) or not len(ex.directions):
         return
     walk = Walk(case.table, case.ask, ex.space)
     place = case.rng().permutation(len(ex.rows))[:SEARCHED]
-    box = gc.as_model(case.subject.model, ex.space, compile=False, grid=64, **case.subject.asked)
+    box = gce.as_model(case.subject.model, ex.space, compile=False, grid=64, **case.subject.asked)
     found = ex.apply(rows.take(case.table.X, ex.rows[place]), model=box)
     for i, direction in enumerate(ex.directions):
         k, mine = found.scalars[i], ex.scalars[i, place]
@@ -314,7 +326,7 @@ def agrees_with_search(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
 # -- bounds -----------------------------------------------------------------------------------------------------------
 
 
-def bound_holds(case: Case, ex: gc.Explanation, bound: Any) -> Iterator[Failure]:
+def bound_holds(case: Case, ex: gce.Explanation, bound: Any) -> Iterator[Failure]:
     """No real counterfactual is cheaper than its bound, and an exact bound is attained."""
     walk, rng = Walk(case.table, case.ask, ex.space), case.rng()
     best = np.where(np.isfinite(ex.best_costs), ex.best_costs, np.inf)

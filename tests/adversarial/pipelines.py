@@ -63,6 +63,8 @@ class Subject:
         The number that the decision cuts, where there is one, and the cut: to tell a boundary from an outcome.
     single
         Whether it computes in single precision.
+    noise
+        How far its scores of such rows are off by its own rounding, where that is known.
     """
 
     kind: str
@@ -71,6 +73,7 @@ class Subject:
     decide: Callable[[Any], NDArray[np.bool_]] = field(repr=False)
     score: Callable[[Any], NDArray[np.float64]] | None = field(default=None, repr=False)
     single: bool = False
+    noise: Callable[[Any], float] | None = field(default=None, repr=False)
 
 
 def draw(rng: np.random.Generator, table: Table) -> Subject:
@@ -224,7 +227,12 @@ def _module(rng: np.random.Generator, table: Table) -> Subject:
     def decide(R: Any) -> NDArray[np.bool_]:
         return networks.decided(module, oddities.as_matrix(R))
 
-    return Subject(kind, module, {}, decide, score, not kind.endswith("double"))
+    def noise(R: Any) -> float:
+        return networks.noise(module, oddities.as_matrix(R))
+
+    if noise(table.X) > 1e-3 * np.ptp(score(table.X)):
+        raise Untrainable("its scores are rounding errors")
+    return Subject(kind, module, {}, decide, score, not kind.endswith("double"), noise)
 
 
 def _function(rng: np.random.Generator, table: Table) -> Subject:

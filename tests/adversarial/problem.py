@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import globece as gc
+import globece as gce
 from globece.errors import GlobeCEWarning, InvalidParameterError, VerificationError
 from tests.adversarial import asks, oracle, pipelines, rows, tables
 from tests.adversarial.oracle import Case, Failure
@@ -76,7 +76,7 @@ def _answered(case: Case) -> Report:
             failures += found
     except VerificationError as error:
         return Report(case.seed, kind, "refused", str(error), (Failure("VerificationError", str(error)),))
-    except gc.GlobeCEError as error:
+    except gce.GlobeCEError as error:
         return Report(case.seed, kind, "refused", f"{type(error).__name__}: {error}", checks=tuple(doors))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -88,27 +88,27 @@ def _answered(case: Case) -> Report:
     return Report(case.seed, kind, ex.provenance.method, why, tuple(failures), checks=tuple(doors))
 
 
-def explained(case: Case, X: Any, **more: Any) -> gc.Explanation:
+def explained(case: Case, X: Any, **more: Any) -> gce.Explanation:
     """The explanation that is asked for."""
     ask = case.ask
     space = ask.space(case.table)
-    robust = None if ask.robust is None else gc.Robust(**ask.robust)
-    return gc.explain(
+    robust = None if ask.robust is None else gce.Robust(**ask.robust)
+    return gce.explain(
         case.subject.model,
         X,
         space=space,
         cost=ask.price.model(space, X),
         budget=ask.budget,
         n_directions=ask.n_directions,
-        settings=gc.Settings(**ask.settings, **more),
+        settings=gce.Settings(**ask.settings, **more),
         robust=robust,
-        generator=gc.UniformSampling() if ask.sampled else None,
+        generator=gce.UniformSampling() if ask.sampled else None,
         rng=case.seed,
         **case.subject.asked,
     )
 
 
-def _said(case: Case, ex: gc.Explanation, caught: list[warnings.WarningMessage]) -> Iterator[Failure]:
+def _said(case: Case, ex: gce.Explanation, caught: list[warnings.WarningMessage]) -> Iterator[Failure]:
     """A model with a predict method that is searched says so."""
     told = any(issubclass(w.category, GlobeCEWarning) for w in caught)
     asked = case.ask.settings.get("exact", True)
@@ -131,7 +131,7 @@ def _careless(caught: list[warnings.WarningMessage]) -> Iterator[Failure]:
                 yield Failure(f"careless warning in {place.rpartition('globece/')[2]}", f"{where}: {w.message}")
 
 
-def _doors(case: Case, ex: gc.Explanation) -> Iterator[tuple[str, list[Failure]]]:
+def _doors(case: Case, ex: gce.Explanation) -> Iterator[tuple[str, list[Failure]]]:
     """Each thing that is tried, and what was found."""
     yield "explain", list(oracle.check(case, ex))
     if ex.provenance.method == "exact" and case.ask.robust is None:
@@ -146,8 +146,8 @@ def _doors(case: Case, ex: gc.Explanation) -> Iterator[tuple[str, list[Failure]]
             yield door, [Failure(f"VerificationError in {door}", str(error))]
 
 
-def _json(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
-    again = gc.Explanation.from_json(ex.to_json())
+def _json(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
+    again = gce.Explanation.from_json(ex.to_json())
     for name in ("directions", "inputs", "scalars", "costs", "rows"):
         if not np.array_equal(getattr(ex, name), getattr(again, name), equal_nan=True):
             yield Failure("JSON round trip", name)
@@ -155,7 +155,7 @@ def _json(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
         yield Failure("JSON round trip", "counterfactuals")
 
 
-def _pickle(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _pickle(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     try:
         pickle.dumps(case.subject.model)
     except Exception:
@@ -169,7 +169,7 @@ def _pickle(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
         yield Failure("pickle", "scalars")
 
 
-def _apply(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _apply(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     """The same rows in another order and without the others have the same scalars."""
     if not len(ex.rows):
         return
@@ -197,7 +197,7 @@ def _apply(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
         yield Failure("apply: another scalar among other rows", f"{float(np.abs(was - now).max())}")
 
 
-def _bound(case: Case, ex: gc.Explanation, solve: int = 0) -> Iterator[Failure]:
+def _bound(case: Case, ex: gce.Explanation, solve: int = 0) -> Iterator[Failure]:
     if case.ask.robust is not None:
         return
     try:
@@ -207,11 +207,11 @@ def _bound(case: Case, ex: gc.Explanation, solve: int = 0) -> Iterator[Failure]:
     yield from oracle.bound_holds(case, ex, bound)
 
 
-def _solve(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _solve(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     return _bound(case, ex, solve=6)
 
 
-def _benefits(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _benefits(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     """An action made of a few features, taken by everybody or as far as each needs."""
     rng, action = case.rng(), {}
     for c in rng.permutation(np.array([c.name for c in case.table.columns]))[:2]:
@@ -228,7 +228,7 @@ def _benefits(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
     if not action:
         return
     for mode in ("fixed", "scaled"):
-        found = gc.who_benefits(
+        found = gce.who_benefits(
             case.subject.model,
             case.table.X,
             action,
@@ -236,15 +236,15 @@ def _benefits(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
             space=ex.space,
             cost=ex.cost,
             budget=ex.budget,
-            settings=gc.Settings(**case.ask.settings),
+            settings=gce.Settings(**case.ask.settings),
             **case.subject.asked,
         )
         yield from (Failure(f"benefits: {f.cause}", f.detail) for f in oracle.check(case, found.explanation))
 
 
-def _audit(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
+def _audit(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     half = np.arange(case.table.n_rows) % 2 == 0
-    found = gc.audit(
+    found = gce.audit(
         case.subject.model,
         case.table.X,
         by={"even": half, "odd": ~half},
@@ -252,9 +252,9 @@ def _audit(case: Case, ex: gc.Explanation) -> Iterator[Failure]:
         cost=ex.cost,
         budget=ex.budget,
         n_directions=2,
-        generator=gc.UniformSampling(),  # an audit searches several times
-        settings=gc.Settings(**{**case.ask.settings, "samples": 6}),
-        judging=gc.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
+        generator=gce.UniformSampling(),  # an audit searches several times
+        settings=gce.Settings(**{**case.ask.settings, "samples": 6}),
+        judging=gce.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
         rng=case.seed,
         **case.subject.asked,
     )

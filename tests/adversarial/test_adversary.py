@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import globece as gc
+import globece as gce
 from tests.adversarial import oracle, problem
 from tests.adversarial.oracle import Case
 from tests.adversarial.pipelines import Subject
@@ -66,27 +66,27 @@ def test_a_right_explanation_passes() -> None:
     assert not list(oracle.agrees_with_search(case, ex))
 
 
-def _shorter(ex: gc.Explanation) -> gc.Explanation:
+def _shorter(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, scalars=ex.scalars * 0.9)
 
 
-def _longer(ex: gc.Explanation) -> gc.Explanation:
+def _longer(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, scalars=ex.scalars * 1.01)
 
 
-def _none(ex: gc.Explanation) -> gc.Explanation:
+def _none(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, scalars=ex.scalars * np.inf, costs=ex.costs * np.inf)
 
 
-def _cheaper(ex: gc.Explanation) -> gc.Explanation:
+def _cheaper(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, costs=ex.costs * 0.9)
 
 
-def _backwards(ex: gc.Explanation) -> gc.Explanation:
+def _backwards(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, directions=-ex.directions)
 
 
-def _misplaced(ex: gc.Explanation) -> gc.Explanation:
+def _misplaced(ex: gce.Explanation) -> gce.Explanation:
     return dataclasses.replace(ex, rows=np.roll(ex.rows, 1))
 
 
@@ -101,7 +101,7 @@ def _misplaced(ex: gc.Explanation) -> gc.Explanation:
         (_misplaced, "affected inputs"),
     ],
 )
-def test_the_oracle_sees_what_is_wrong(tampered: Callable[[gc.Explanation], gc.Explanation], cause: str) -> None:
+def test_the_oracle_sees_what_is_wrong(tampered: Callable[[gce.Explanation], gce.Explanation], cause: str) -> None:
     case = _case()
     ex = tampered(problem.explained(case, case.table.X))
     found = [*oracle.check(case, ex), *oracle.nothing_earlier(case, ex), *oracle.agrees_with_search(case, ex)]
@@ -112,6 +112,6 @@ def test_the_oracle_sees_a_bound_that_is_too_high() -> None:
     case = _case()
     ex = problem.explained(case, case.table.X)
     high = dataclasses.replace(
-        gc.explain((np.array([1.0]), -5.0), np.array([[1.0], [9.0]]), rng=0).lower_bound(), cost=ex.best_costs * 1.1
+        gce.explain((np.array([1.0]), -5.0), np.array([[1.0], [9.0]]), rng=0).lower_bound(), cost=ex.best_costs * 1.1
     )
     assert "bound above the explanation" in {f.cause for f in oracle.bound_holds(case, ex, high)}

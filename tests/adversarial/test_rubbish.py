@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import globece as gc
+import globece as gce
 from globece.errors import InvalidParameterError, describe
 from tests.adversarial.doors import all_doors, f, more_values, rows, warm_up
 from tests.adversarial.rubbish import VALUES, Door, tried
@@ -60,28 +60,28 @@ def test_every_door_opens_with_what_it_takes() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: gc.Settings(exact="no"),
-        lambda: gc.Settings(exact=1),
-        lambda: gc.Settings(timeout="soon"),
-        lambda: gc.explain(f, rows(), settings={}),
-        lambda: gc.explain(f, rows(), settings=0),
-        lambda: gc.explain(f, rows(), settings=np.array([1, 2])),
-        lambda: gc.audit(f, rows(), by="d", judging={}),
-        lambda: gc.explain(f, rows(), n_directions=True),
-        lambda: gc.explain(f, rows(), budget=np.array([1.0])),
-        lambda: gc.explain(f, rows(), favourable=np.array([0, 1])),
-        lambda: gc.explain(f, rows(), favourable=[1]),
-        lambda: gc.explain(f, rows(), generator=gc.UniformSampling),
-        lambda: gc.FeatureSpace.from_frame(rows(), immutable=rows()),
-        lambda: gc.FeatureSpace.from_frame(rows(), immutable={"a": False}),
-        lambda: gc.FeatureSpace.from_frame(rows(), ranges={"a": "12"}),
-        lambda: gc.FeatureSpace.from_frame(rows(), ordinal=["d"]),
-        lambda: gc.FeatureSpace.from_frame(rows(), permitted=["p"]),
-        lambda: gc.FeatureSpace.from_frame(rows(), groups=["a", "b"]),
-        lambda: gc.CostModel.bins(rows()),
-        lambda: gc.CostModel.bins(gc.FeatureSpace.from_frame(rows()), weights=["a"]),
-        lambda: gc.as_model(f, rows()),
-        lambda: gc.Settings(grid=10**9),
+        lambda: gce.Settings(exact="no"),
+        lambda: gce.Settings(exact=1),
+        lambda: gce.Settings(timeout="soon"),
+        lambda: gce.explain(f, rows(), settings={}),
+        lambda: gce.explain(f, rows(), settings=0),
+        lambda: gce.explain(f, rows(), settings=np.array([1, 2])),
+        lambda: gce.audit(f, rows(), by="d", judging={}),
+        lambda: gce.explain(f, rows(), n_directions=True),
+        lambda: gce.explain(f, rows(), budget=np.array([1.0])),
+        lambda: gce.explain(f, rows(), favourable=np.array([0, 1])),
+        lambda: gce.explain(f, rows(), favourable=[1]),
+        lambda: gce.explain(f, rows(), generator=gce.UniformSampling),
+        lambda: gce.FeatureSpace.from_frame(rows(), immutable=rows()),
+        lambda: gce.FeatureSpace.from_frame(rows(), immutable={"a": False}),
+        lambda: gce.FeatureSpace.from_frame(rows(), ranges={"a": "12"}),
+        lambda: gce.FeatureSpace.from_frame(rows(), ordinal=["d"]),
+        lambda: gce.FeatureSpace.from_frame(rows(), permitted=["p"]),
+        lambda: gce.FeatureSpace.from_frame(rows(), groups=["a", "b"]),
+        lambda: gce.CostModel.bins(rows()),
+        lambda: gce.CostModel.bins(gce.FeatureSpace.from_frame(rows()), weights=["a"]),
+        lambda: gce.as_model(f, rows()),
+        lambda: gce.Settings(grid=10**9),
     ],
 )
 def test_what_looks_like_a_value_is_not_taken_for_one(call: object) -> None:
@@ -95,39 +95,39 @@ def test_what_looks_like_a_value_is_not_taken_for_one(call: object) -> None:
 def test_scalars_ascend_from_0_on(scalars: object) -> None:
     """Below 0 a direction is gone backwards: what may only rise would fall."""
     with pytest.raises(InvalidParameterError, match="scalars must be ascending numbers >= 0"):
-        gc.Settings(scalars=scalars)  # type: ignore[arg-type]
-    space = gc.FeatureSpace.from_frame(rows())
+        gce.Settings(scalars=scalars)  # type: ignore[arg-type]
+    space = gce.FeatureSpace.from_frame(rows())
     with pytest.raises(InvalidParameterError, match="scalars must be ascending numbers >= 0"):
-        gc.as_model(f, space, scalars=scalars)  # type: ignore[arg-type]
+        gce.as_model(f, space, scalars=scalars)  # type: ignore[arg-type]
 
 
 def test_the_papers_scalars_and_arrays_of_them_are_taken() -> None:
     given = np.linspace(0.0, 5.0, 1000)
-    assert gc.Settings(scalars=given).scalars == tuple(given.tolist())  # type: ignore[arg-type]
+    assert gce.Settings(scalars=given).scalars == tuple(given.tolist())  # type: ignore[arg-type]
 
 
 def test_increasing_holds_for_scalars_given() -> None:
-    space = gc.FeatureSpace.from_frame(rows(), increasing=["a"], immutable=["b", "c", "d"])
-    found = gc.explain(f, rows(), space=space, settings=gc.Settings(scalars=(0.0, 0.5, 1.0, 3.0)), rng=0)
+    space = gce.FeatureSpace.from_frame(rows(), increasing=["a"], immutable=["b", "c", "d"])
+    found = gce.explain(f, rows(), space=space, settings=gce.Settings(scalars=(0.0, 0.5, 1.0, 3.0)), rng=0)
     moved = found.counterfactuals()
     assert len(moved.row)
     assert (moved.after["a"] >= moved.before["a"]).all()
 
 
 def test_a_users_own_model_is_refused_where_an_adapted_one_is_wanted_and_the_message_says_how() -> None:
-    ex = gc.explain(f, rows(), rng=0)
+    ex = gce.explain(f, rows(), rng=0)
     with pytest.raises(InvalidParameterError, match="as_model"):
         ex.apply(rows(), model=f)  # type: ignore[arg-type]
-    other = gc.FeatureSpace.from_frame(rows()[["a"]])
+    other = gce.FeatureSpace.from_frame(rows()[["a"]])
     with pytest.raises(InvalidParameterError, match="columns"):
-        ex.apply(rows(), model=gc.as_model(f, other))
-    assert ex.apply(rows(), model=gc.as_model(f, ex.space)).coverage == ex.coverage
+        ex.apply(rows(), model=gce.as_model(f, other))
+    assert ex.apply(rows(), model=gce.as_model(f, ex.space)).coverage == ex.coverage
 
 
 def test_settings_keep_numbers_of_other_types_as_pythons_own() -> None:
     from decimal import Decimal
 
-    settings = gc.Settings(grid=np.array(8), samples=np.int32(9), timeout=Decimal("1.5"), exact=np.True_)  # type: ignore[arg-type]
+    settings = gce.Settings(grid=np.array(8), samples=np.int32(9), timeout=Decimal("1.5"), exact=np.True_)  # type: ignore[arg-type]
     assert [type(v) for v in (settings.grid, settings.samples, settings.timeout, settings.exact)] == [
         int,
         int,
@@ -137,7 +137,14 @@ def test_settings_keep_numbers_of_other_types_as_pythons_own() -> None:
 
 
 def test_what_came_is_described_briefly() -> None:
-    for value in (list(range(100_000)), "x" * 10_000, 10**5000, pd.DataFrame({"a": range(9)}), gc.Settings(), {1: [2]}):
+    for value in (
+        list(range(100_000)),
+        "x" * 10_000,
+        10**5000,
+        pd.DataFrame({"a": range(9)}),
+        gce.Settings(),
+        {1: [2]},
+    ):
         assert len(describe(value)) < 200
     assert describe(pd.DataFrame({"a": range(9)})) == "a DataFrame of shape (9, 1)"
     assert describe(None) == "None"

@@ -196,7 +196,7 @@ def too_many(D: Any, space: FeatureSpace) -> Any:
     return np.vstack([D, D])
 
 
-def chance(D: Any, space: FeatureSpace) -> Any:
+def at_random(D: Any, space: FeatureSpace) -> Any:
     return D * np.random.default_rng().random()
 
 
@@ -212,7 +212,7 @@ FINITE = SUITE.test_proposals_are_finite_move_somebody_and_break_no_constraint
         (backwards, FINITE, "Rogue.*'age' down"),
         (nothing, FINITE, "Rogue.*is zero"),
         (too_many, SUITE.test_proposals_are_a_matrix_of_at_most_n_rows, "Rogue proposed 128 directions where 64"),
-        (chance, SUITE.test_the_seed_decides, "Rogue gives other directions"),
+        (at_random, SUITE.test_the_seed_decides, "Rogue gives other directions"),
         (lambda D, space: D[:, :-1], SUITE.test_proposals_are_a_matrix_of_at_most_n_rows, "Rogue.*columns"),
         (lambda D, space: D.tolist(), SUITE.test_proposals_are_a_matrix_of_at_most_n_rows, "Rogue.*list"),
     ],

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from xgboost import XGBClassifier
 
-import globece as gc
+import globece as gce
 from globece import Robust, as_model
 from globece.errors import GlobeCEWarning, InvalidParameterError
 from globece.models.compiling.adapt import robust_model
@@ -81,13 +81,13 @@ class TestRobust(ModelContract):
 def test_a_black_box_among_them_is_searched() -> None:
     other = make_pipeline(StandardScaler(), SVC()).fit(X, y)
     with pytest.warns(GlobeCEWarning, match="searched"):
-        ex = gc.explain(
+        ex = gce.explain(
             LogisticRegression().fit(X, y),
             X,
             space=matrix_space(X),
             rng=0,
             robust=Robust(models=(other,)),
-            settings=gc.Settings(samples=30),
+            settings=gce.Settings(samples=30),
         )
     assert ex.provenance.method == "searched"
     assert ex.n_covered
@@ -96,8 +96,8 @@ def test_a_black_box_among_them_is_searched() -> None:
 
 def test_everybody_affected_stays_affected_and_pays_more() -> None:
     model, space = LogisticRegression().fit(X, y), matrix_space(X)
-    plain = gc.explain(model, X, space=space, rng=0)
-    robust = gc.explain(model, X, space=space, rng=0, robust=Robust(margin=0.3))
+    plain = gce.explain(model, X, space=space, rng=0)
+    robust = gce.explain(model, X, space=space, rng=0, robust=Robust(margin=0.3))
     assert robust.n_affected == plain.n_affected
     assert robust.score > plain.score
     assert model.predict_proba(robust.counterfactuals().after)[:, 1].min() >= 0.8
@@ -106,7 +106,7 @@ def test_everybody_affected_stays_affected_and_pays_more() -> None:
 
 def test_coverage_against_the_margin() -> None:
     model = xgb().fit(X, y)
-    ex = gc.explain(model, X, space=matrix_space(X), rng=0)
+    ex = gce.explain(model, X, space=matrix_space(X), rng=0)
     found = ex.robustness([0.0, 0.1, 0.2, 0.3])
     assert found.coverage[0] == ex.coverage
     assert found.survival[0] == 1.0
@@ -132,12 +132,12 @@ def test_coverage_against_the_margin() -> None:
 def test_bad_input(wanted: dict[str, Any], message: str) -> None:
     model = LogisticRegression().fit(X, y)
     with pytest.raises(InvalidParameterError, match=message):
-        gc.explain(model, X, space=matrix_space(X), rng=0, robust=Robust(**wanted))
+        gce.explain(model, X, space=matrix_space(X), rng=0, robust=Robust(**wanted))
 
 
 def test_margins_are_checked() -> None:
-    ex = gc.explain(LogisticRegression().fit(X, y), X, space=matrix_space(X), rng=0)
+    ex = gce.explain(LogisticRegression().fit(X, y), X, space=matrix_space(X), rng=0)
     with pytest.raises(InvalidParameterError, match="margins"):
         ex.robustness([0.2, 0.1])
     with pytest.raises(InvalidParameterError, match="predict_proba"):
-        gc.explain(LinearSVC().fit(X, y), X, space=matrix_space(X), robust=Robust(margin=0.1))
+        gce.explain(LinearSVC().fit(X, y), X, space=matrix_space(X), robust=Robust(margin=0.1))

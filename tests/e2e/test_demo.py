@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import globece as gc
+import globece as gce
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FIGURES = ("profile", "minimum-costs", "mean-translation", "counterfactuals", "rules-1")
@@ -41,8 +41,8 @@ def test_writes_figures_and_results(demo: tuple[str, str, Path]) -> None:
 
 def test_numbers_said_are_those_of_the_files(demo: tuple[str, str, Path]) -> None:
     said, _, out = demo
-    one = gc.Explanation.from_json(out / "one-direction.json")
-    three = gc.Explanation.from_json(out / "three-directions.json")
+    one = gce.Explanation.from_json(out / "one-direction.json")
+    three = gce.Explanation.from_json(out / "three-directions.json")
     stated = re.findall(r"covers? ([\d.]+)% at an average cost of ([\d.]+) within a budget of 10", said)
     assert stated == [(f"{100 * ex.coverage:.1f}", f"{ex.average_cost:.3f}") for ex in (one, three)]
     assert (one.n_directions, three.n_directions) == (1, 3)
@@ -56,7 +56,7 @@ def test_numbers_said_are_those_of_the_files(demo: tuple[str, str, Path]) -> Non
 
 def test_people_keep_what_they_cannot_change(demo: tuple[str, str, Path]) -> None:
     said, _, out = demo
-    ex = gc.Explanation.from_json(out / "three-directions.json")
+    ex = gce.Explanation.from_json(out / "three-directions.json")
     changes = ex.mean_translation()
     share = dict(zip(changes.features, changes.share, strict=True))
     assert share["Sex"] == share["Age"] == share["Foreign-Worker"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import globece as gc
+import globece as gce
 from tests.paper_models import load_dataset, paper_problem
 
 pytestmark = pytest.mark.paper_data
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.paper_data
 def test_directions_generalise(dataset: str) -> None:
     paper, data = paper_problem(dataset, "lr"), load_dataset(dataset)
     groups = {name: columns for name, columns in paper.features.items() if columns}
-    space = gc.FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
-    cost = gc.CostModel.bins(space, widths=paper.bin_widths)
-    ex = gc.explain(paper.model.to_sklearn(), paper.x, space=space, cost=cost, n_directions=3, rng=0)
+    space = gce.FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
+    cost = gce.CostModel.bins(space, widths=paper.bin_widths)
+    ex = gce.explain(paper.model.to_sklearn(), paper.x, space=space, cost=cost, n_directions=3, rng=0)
     unseen = ex.apply(data.encoded()[data.n_train :])
     assert unseen.coverage >= ex.coverage - 0.02
     paid = np.minimum(unseen.costs.min(axis=0), 10.0)

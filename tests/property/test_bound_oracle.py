@@ -40,7 +40,7 @@ def test_no_bound_is_above_what_trying_everything_finds_and_exact_ones_are_equal
 
 
 @pytest.mark.parametrize(
-    "kind", ["even", "extra", "xgb", "three", "chance", "lgbm by category", "binned", "hist missing"]
+    "kind", ["even", "extra", "xgb", "three", "probability", "lgbm by category", "binned", "hist missing"]
 )
 def test_solved_trees_are_exact(kind: str) -> None:
     case = draw(11, kind)

@@ -21,7 +21,7 @@ import xgboost as xgb
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-import globece as gc
+import globece as gce
 from globece.errors import FileFormatError, InvalidParameterError, MissingExtraError, ModelError
 from globece.io.model_files import LightGBMClassifier, LightGBMRegressor, load_model
 
@@ -201,11 +201,11 @@ def test_lightgbm_regressor_needs_a_threshold(rows: pd.DataFrame, tmp_path: Path
     loaded = load_model(tmp_path / "model.txt")
     assert isinstance(loaded, LightGBMRegressor)
     assert np.array_equal(loaded.predict(rows), model.predict(rows))
-    few = gc.Settings(samples=20)
-    ex = gc.explain(loaded, rows, threshold=0.0, rng=0, settings=few)
+    few = gce.Settings(samples=20)
+    ex = gce.explain(loaded, rows, threshold=0.0, rng=0, settings=few)
     assert ex.n_affected == int((model.predict(rows) < 0).sum())
     with pytest.raises(ModelError, match="threshold="):
-        gc.explain(loaded, rows, rng=0, settings=few)
+        gce.explain(loaded, rows, rng=0, settings=few)
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------

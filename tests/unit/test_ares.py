@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from sklearn.linear_model import LogisticRegression
 
-import globece as gc
+import globece as gce
 from globece import CostModel, FeatureSpace
 from globece.baselines import AccuracyCost, AresSettings, FourTerms, RecourseSet, ares, fast_ares, several
 from globece.baselines.evaluate import evaluate
@@ -728,15 +728,15 @@ def test_rules_stand_beside_an_audit() -> None:
     space, y = matrix_space(X), approve_matrix(X)
     model = LogisticRegression(max_iter=500).fit(X, y)
     old = X[:, 5] > np.median(X[:, 5])
-    quick = gc.Settings(rays=400)
+    quick = gce.Settings(rays=400)
     rules = fast_ares(model, X, space=space, rng=0)
-    audit = gc.audit(model, X, space=space, by={"old": old, "young": ~old}, rng=0, settings=quick)
+    audit = gce.audit(model, X, space=space, by={"old": old, "young": ~old}, rng=0, settings=quick)
     groups = rules.beside(audit)
     assert [g.name for g in groups] == ["old", "young"]
     assert sum(g.rules.n_affected for g in groups) == rules.n_affected
     for g in groups:
         assert g.score == audit.by_group[g.name].score
         assert 0.0 <= g.rules.coverage <= 1.0
-    some = gc.audit(model, X[:200], space=space, by={"old": old[:200], "young": ~old[:200]}, rng=0, settings=quick)
+    some = gce.audit(model, X[:200], space=space, by={"old": old[:200], "young": ~old[:200]}, rng=0, settings=quick)
     with pytest.raises(InvalidDataError, match="200 rows"):
         rules.beside(some)

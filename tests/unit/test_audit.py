@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import globece as gc
+import globece as gce
 from globece import Audit, AuditSettings, FeatureSpace, Settings, audit
 from globece.auditing import statistics as st
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
@@ -148,7 +148,7 @@ def test_no_gap_is_told_from_too_little_evidence() -> None:
     few = audited(MODEL, rows(110, seed=3), judging=AuditSettings(smallest=10, checks=False, relevant=0.2))
     assert few.verdict.conclusion == "not enough evidence"
     assert "not enough evidence" in few.verdict.text.lower()
-    assert any("chance" in warning for warning in few.verdict.warnings)
+    assert any("probability" in warning for warning in few.verdict.warnings)
 
 
 def test_no_recourse_is_a_censored_value() -> None:
@@ -211,7 +211,7 @@ def test_inputs_are_never_changed() -> None:
         array.setflags(write=False)
     audited(GAP_MODEL, X, by=label)
     audited(GAP_MODEL, X, by={"first": mask}, control="foreign")
-    gc.who_benefits(GAP_MODEL, X, {"income": 1.0}, by=label, space=space_of(X))
+    gce.who_benefits(GAP_MODEL, X, {"income": 1.0}, by=label, space=space_of(X))
     assert np.array_equal(X, before)
 
 
@@ -397,7 +397,7 @@ def test_subgroups_with_the_worst_recourse_are_found_and_chance_is_not(biased: A
 
 def test_who_benefits_from_an_action_as_it_is_or_scaled() -> None:
     X = rows(400)
-    fixed = gc.who_benefits(GAP_MODEL, X, {"income": +2.0}, by="foreign", space=space_of(X))
+    fixed = gce.who_benefits(GAP_MODEL, X, {"income": +2.0}, by="foreign", space=space_of(X))
     margin = X @ GAP_MODEL[0] + GAP_MODEL[1]
     after = X.copy()
     after[:, 0] = np.minimum(X[:, 0] + 2.0, X[:, 0].max())
@@ -406,7 +406,7 @@ def test_who_benefits_from_an_action_as_it_is_or_scaled() -> None:
     assert not len(fixed.harmed)
     assert sum(b.flipped for b in fixed.by_group.values()) == fixed.overall.flipped == flips.sum()
     assert fixed.overall.average_cost <= 2.0 / (np.ptp(X[:, 0]) / 10) + 1e-9
-    scaled = gc.who_benefits(GAP_MODEL, X, {"income": +2.0}, mode="scaled", by="foreign", space=space_of(X))
+    scaled = gce.who_benefits(GAP_MODEL, X, {"income": +2.0}, mode="scaled", by="foreign", space=space_of(X))
     assert set(fixed.rows) <= set(scaled.rows)
     assert scaled.by_group["foreign = 0"].average_cost < scaled.by_group["foreign = 1"].average_cost
     assert "foreign = 1" in scaled.summary()
@@ -416,7 +416,7 @@ def test_who_benefits_from_an_action_as_it_is_or_scaled() -> None:
 
 def test_an_action_may_harm_those_who_had_the_favourable_outcome() -> None:
     X = rows(200)
-    found = gc.who_benefits(MODEL, X, {"income": -3.0}, space=space_of(X))
+    found = gce.who_benefits(MODEL, X, {"income": -3.0}, space=space_of(X))
     assert found.overall.flipped == 0
     assert found.overall.average_cost == np.inf
     assert found.overall.harmed == len(found.harmed) > 0
@@ -436,7 +436,7 @@ def test_an_action_may_harm_those_who_had_the_favourable_outcome() -> None:
 def test_who_benefits_given_rubbish_says_so(given: dict[str, Any], message: str) -> None:
     X = rows(50)
     with pytest.raises(InvalidParameterError, match=message):
-        gc.who_benefits(MODEL, X, space=space_of(X), **given)
+        gce.who_benefits(MODEL, X, space=space_of(X), **given)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -467,5 +467,24 @@ def test_an_audit_round_trips_and_fits_its_schema(biased: Audit, tmp_path: Any) 
 )
 def test_a_wrong_file_says_what_is_wrong(biased: Audit, change: dict[str, Any], message: str) -> None:
     document = biased.to_dict() | change
-    with pytest.raises(gc.GlobeCEError, match=message):
+    with pytest.raises(gce.GlobeCEError, match=message):
         Audit.from_json(json.dumps(document))
+
+
+def test_the_number_of_directions_can_be_left_to_the_audit() -> None:
+    X = rows(300)
+    some = audited(MODEL, X, n_directions="auto")
+    assert all(1 <= len(picked) <= 10 for picked in some.own.values())
+    with pytest.raises(InvalidParameterError, match="'auto'; got 'many'"):
+        audited(MODEL, X, n_directions="many")
+
+
+def test_ratios_are_between_groups_or_to_everybody() -> None:
+    X = rows(300)
+    found = audited(MODEL, X, by=np.where(X[:, 2] == 1, "b", "a"))
+    scores = [m.score for m in found.by_group.values()]
+    assert found.ratio() == pytest.approx(min(scores) / max(scores))
+    whole = found.overall.score
+    assert found.ratio(method="to_overall") == pytest.approx(min(min(s, whole) / max(s, whole) for s in scores))
+    with pytest.raises(InvalidParameterError, match="method must be one of"):
+        found.ratio(method="largest")

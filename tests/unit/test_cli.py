@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-import globece as gc
+import globece as gce
 from globece.cli import main
 from globece.cli.explain import _favourable, _names
 from globece.errors import ModelError
@@ -97,13 +97,13 @@ def test_json_goes_alone_to_standard_output(folder: Path, tmp_path: Path) -> Non
     result = run(*common, *QUICK, "--json", "-")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["format"] == "globece.explanation"
-    ex = gc.Explanation.from_json(result.stdout)
+    ex = gce.Explanation.from_json(result.stdout)
     assert 1 <= ex.n_directions <= 2  # a quick search may stop before the second
     assert ex.space.names == ("income", "debt", "housing", "sex")
     file = tmp_path / "result.json"
     result = run(*common, *QUICK, "--json", file, "--figures", tmp_path / "new" / "figures")
     assert result.exit_code == 0, result.stderr
-    ex = gc.Explanation.from_json(file)
+    ex = gce.Explanation.from_json(file)
     assert f"{ex.coverage:.1%}" in result.stdout
     assert f"{ex.average_cost:.3f}" in result.stdout
     drawn = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
@@ -124,7 +124,7 @@ def test_constraints_reach_the_search(folder: Path) -> None:
     assert "increasing names 'income', whose categories have no order" in error(result)
     result = run(*common, *wishes, *QUICK)
     assert result.exit_code == 0, result.stderr
-    ex = gc.Explanation.from_json(result.stdout)
+    ex = gce.Explanation.from_json(result.stdout)
     assert ex.budget == 4
     assert [(f.immutable, f.sense) for f in ex.space.features] == [(False, 1), (False, -1), (True, 0), (True, 0)]
     assert (ex.directions[:, 2:] == 0).all()
@@ -133,7 +133,7 @@ def test_constraints_reach_the_search(folder: Path) -> None:
 def test_a_model_file_gets_its_own_columns_in_its_own_order(folder: Path) -> None:
     result = run("explain", folder / "loans.csv", "--model", folder / "model.ubj", "--json", "-", *QUICK)
     assert result.exit_code == 0, result.stderr
-    assert gc.Explanation.from_json(result.stdout).space.names == ("debt", "income")
+    assert gce.Explanation.from_json(result.stdout).space.names == ("debt", "income")
     assert "not trained on ['housing', 'sex', 'approved']: not used" in result.stderr
 
 

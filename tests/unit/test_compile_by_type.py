@@ -349,7 +349,7 @@ def test_an_outlier_detector_says_what_counts() -> None:
     found, said = asked(model, NUMBERS)
     assert not found.exact
     assert said == [
-        "IsolationForest has no classes: it is searched as a black box, and whoever it answers with 1 has the "
+        "IsolationForest has no classes: it is searched as a black box, and everyone it answers with 1 has the "
         "favourable outcome"
     ]
 

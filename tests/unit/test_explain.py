@@ -422,9 +422,9 @@ def test_a_generator_that_breaks_a_constraint_is_caught(proposed: np.ndarray, me
 
 
 def test_a_model_of_chance_is_found_out() -> None:
-    chance = np.random.default_rng(0)
+    dice = np.random.default_rng(0)
     with pytest.raises((ModelError, VerificationError), match=r"another outcome|predicts them again"):
-        explain(lambda X: chance.integers(0, 2, len(X)), X, space=matrix_space(), rng=0, settings=FEW)
+        explain(lambda X: dice.integers(0, 2, len(X)), X, space=matrix_space(), rng=0, settings=FEW)
 
 
 def test_a_model_that_breaks_later_is_named() -> None:

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-import globece as gc
+import globece as gce
 
 MODELS = {
     "linear": (LogisticRegression(), {}),
@@ -49,9 +49,9 @@ def test_an_idle_column_of_half_precision_delays_nobody(kind: str) -> None:
     assert (said >= asked.get("threshold", 1)).all()
 
 
-def _explained(model: Any, X: pd.DataFrame, asked: dict[str, Any]) -> gc.Explanation:
-    space = gc.FeatureSpace.from_frame(X, immutable=["b", "idle"], ranges={"a": (-9.0, 9.0)})
-    return gc.explain(model, X, space=space, budget=100.0, rng=0, settings=gc.Settings(rays=50), **asked)
+def _explained(model: Any, X: pd.DataFrame, asked: dict[str, Any]) -> gce.Explanation:
+    space = gce.FeatureSpace.from_frame(X, immutable=["b", "idle"], ranges={"a": (-9.0, 9.0)})
+    return gce.explain(model, X, space=space, budget=100.0, rng=0, settings=gce.Settings(rays=50), **asked)
 
 
 def test_an_idle_column_of_single_precision_delays_nobody() -> None:
@@ -65,8 +65,8 @@ def test_an_idle_column_of_single_precision_delays_nobody() -> None:
     model.coef_, model.intercept_ = np.array([[1.0, 1e5, -1e5, 1.0]]), np.array([0.0])
     explained = []
     for rows in (X, X.astype("float64")):
-        space = gc.FeatureSpace.from_frame(rows, immutable=["b", "c", "idle"], ranges={"a": (-20.0, 20.0)})
-        explained.append(gc.explain(model, rows, space=space, budget=100.0, rng=0))
+        space = gce.FeatureSpace.from_frame(rows, immutable=["b", "c", "idle"], ranges={"a": (-20.0, 20.0)})
+        explained.append(gce.explain(model, rows, space=space, budget=100.0, rng=0))
     narrow, wide = explained
     assert narrow.provenance.method == wide.provenance.method == "exact"
     assert (narrow.directions == wide.directions).all()
@@ -89,8 +89,8 @@ def test_a_module_of_doubles_is_as_precise_over_columns_of_single_precision() ->
             own.copy_(torch.tensor(value, dtype=torch.float64))
     explained = []
     for rows in (X, X.astype("float64")):
-        space = gc.FeatureSpace.from_matrix(rows, immutable=["x1"], ranges={"x0": (-9.0, 9.0)})
-        explained.append(gc.explain(module, rows, space=space, budget=100.0, rng=0))
+        space = gce.FeatureSpace.from_matrix(rows, immutable=["x1"], ranges={"x0": (-9.0, 9.0)})
+        explained.append(gce.explain(module, rows, space=space, budget=100.0, rng=0))
     narrow, wide = explained
     assert narrow.provenance.method == wide.provenance.method == "exact"
     assert (narrow.directions == wide.directions).all()

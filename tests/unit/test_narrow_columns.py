@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import KNNImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, RobustScaler
 from sklearn.svm import SVC
 
-import globece as gc
+import globece as gce
 from globece.errors import GlobeCEWarning
 
 STEPS = {
@@ -44,7 +44,7 @@ def test_trees_behind_narrow_steps_flip_in_double_precision_too(
     model = make_pipeline(*STEPS[before], MODELS[kind]).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GlobeCEWarning)  # imputing by neighbours is searched
-        ex = gc.explain(model, X, rng=0, generator=gc.UniformSampling(), settings=gc.Settings(samples=8, grid=32))
+        ex = gce.explain(model, X, rng=0, generator=gce.UniformSampling(), settings=gce.Settings(samples=8, grid=32))
     after = ex.counterfactuals().after
     assert len(after) > 50
     assert (model.predict(after) == 1).all()
@@ -58,10 +58,10 @@ def test_whole_numbers_in_a_narrow_type_are_not_rounded() -> None:
     model = SVC(kernel="linear").fit(X, X[:, 0] - 2010 + 10 * X[:, 1] > 0)
     found = {}
     for kept in ("float16", "float64"):
-        space = gc.FeatureSpace.from_matrix(
+        space = gce.FeatureSpace.from_matrix(
             X.astype(kept), columns=["year", "x"], whole=["year"], ranges={"x": (-9, 9)}
         )
-        k = gc.as_model(model, space, favourable=True).first_flip(
+        k = gce.as_model(model, space, favourable=True).first_flip(
             space.encode(X.astype(kept)), np.array([[0.0, 1.0]]), np.full((1, 200), 1e4)
         )
         found[kept] = k[0][(model.predict(X) == 0) & np.isfinite(k[0])]
@@ -80,8 +80,8 @@ def test_what_only_flips_at_the_end_of_its_way_flips_however_it_is_asked(limit: 
     module = torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Linear(6, 1)).eval()
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=400), 1.36e6 + rng.normal(size=400)])
-    space = gc.FeatureSpace.from_matrix(X)
-    box = gc.as_model(module, space, compile=False)
+    space = gce.FeatureSpace.from_matrix(X)
+    box = gce.as_model(module, space, compile=False)
     low = X[~box.favourable(X)]
     delta = np.array([[2.0, 0.0]]) if box.favourable(low + np.array([6.0, 0.0])).any() else np.array([[-2.0, 0.0]])
     k = box.first_flip(low, delta, np.full((1, len(low)), limit))[0]
@@ -91,3 +91,25 @@ def test_what_only_flips_at_the_end_of_its_way_flips_however_it_is_asked(limit: 
     with torch.inference_mode():
         assert (module(torch.from_numpy(after)) > 0).all()
         assert all(module(torch.from_numpy(row[None])) > 0 for row in after)
+
+
+@pytest.mark.parametrize("favourable", [0, 1])
+def test_a_margin_of_nothing_on_a_whole_stretch_is_decided_by_the_model(favourable: int) -> None:
+    """Seed 302098 of the adversary: at exactly 0 libsvm gives the second class, other linear models the first."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 10.0, (300, 3))
+    bins = KBinsDiscretizer(2, encode="ordinal", strategy="uniform").fit(X)
+    binned, corners = bins.transform(X), np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
+    plane = SVC(kernel="linear", C=1e6).fit(corners, [0, 1])  # a row with one high value lies right on the boundary
+    assert (plane.decision_function(np.eye(3)[:2]) == 0.0).all()
+    model = Pipeline([("bins", bins), ("plane", plane)])
+    assert len(np.unique(model.predict(X))) == 2
+    assert binned.shape == X.shape
+    ex = gce.explain(
+        model, X, favourable=favourable, rng=0, generator=gce.UniformSampling(), settings=gce.Settings(samples=12)
+    )
+    searched = ex.apply(X, model=gce.as_model(model, ex.space, favourable=favourable, compile=False))
+    both = np.isfinite(ex.scalars)
+    assert both.any()
+    assert np.array_equal(both, np.isfinite(searched.scalars))
+    assert np.allclose(ex.scalars[both], searched.scalars[both], rtol=1e-5)

@@ -131,9 +131,9 @@ def test_a_chance_among_three_classes_is_searched() -> None:
 def test_chances_of_one_class(threshold: float) -> None:
     found = as_model(small(outputs=3), matrix_space(X), favourable=1, rows=X)
     assert found.exact
-    chances = small(nn.Sigmoid(), outputs=3)
-    found = as_model(chances, matrix_space(X), favourable=1, threshold=threshold, rows=X)
-    own = chances(torch.tensor(X, dtype=torch.float32))[:, 1].detach().numpy() >= threshold
+    probabilities = small(nn.Sigmoid(), outputs=3)
+    found = as_model(probabilities, matrix_space(X), favourable=1, threshold=threshold, rows=X)
+    own = probabilities(torch.tensor(X, dtype=torch.float32))[:, 1].detach().numpy() >= threshold
     np.testing.assert_array_equal(found.favourable(X), own)
     assert found.exact
 

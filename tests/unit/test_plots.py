@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import polars as pl
 from matplotlib.axes import Axes
 
-import globece as gc
+import globece as gce
 from globece.errors import InvalidParameterError
 from globece.plots import (
     CounterfactualsDisplay,
@@ -55,22 +55,22 @@ def lends(X: pl.DataFrame) -> np.ndarray[Any, Any]:
     return (score + 10.0 * (X[HOSTILE] == "b$").to_numpy() > 30).astype(int)
 
 
-def explained(n_directions: int = 2, model: Any = lends, **more: Any) -> gc.Explanation:
-    return gc.explain(model, rows(), n_directions=n_directions, rng=0, settings=gc.Settings(samples=60), **more)
+def explained(n_directions: int = 2, model: Any = lends, **more: Any) -> gce.Explanation:
+    return gce.explain(model, rows(), n_directions=n_directions, rng=0, settings=gce.Settings(samples=60), **more)
 
 
 @pytest.fixture(scope="module")
-def ex() -> gc.Explanation:
+def ex() -> gce.Explanation:
     return explained()
 
 
 @pytest.fixture(scope="module")
-def empty() -> gc.Explanation:
+def empty() -> gce.Explanation:
     return explained(model=lambda X: np.ones(len(X), dtype=int))
 
 
 @pytest.fixture(scope="module")
-def hopeless() -> gc.Explanation:
+def hopeless() -> gce.Explanation:
     return explained(1, model=lambda X: np.zeros(len(X), dtype=int))
 
 
@@ -87,7 +87,7 @@ def texts(ax: Axes) -> str:
 
 @pytest.mark.parametrize("display", DISPLAYS)
 @pytest.mark.parametrize("size", [(6.4, 4.0), (3.0, 2.6), (1.5, 1.2)])
-def test_draws_on_axes_of_any_size(display: Any, size: tuple[float, float], ex: gc.Explanation) -> None:
+def test_draws_on_axes_of_any_size(display: Any, size: tuple[float, float], ex: gce.Explanation) -> None:
     figure, ax = plt.subplots(figsize=size)
     made = display.from_explanation(ex)
     assert made.plot(ax=ax) is made
@@ -97,7 +97,7 @@ def test_draws_on_axes_of_any_size(display: Any, size: tuple[float, float], ex: 
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_makes_a_figure_of_its_own_each_time(display: Any, ex: gc.Explanation) -> None:
+def test_makes_a_figure_of_its_own_each_time(display: Any, ex: gce.Explanation) -> None:
     made = display.from_explanation(ex)
     first = made.plot().figure_
     second = made.plot().figure_
@@ -106,21 +106,21 @@ def test_makes_a_figure_of_its_own_each_time(display: Any, ex: gc.Explanation) -
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_drawing_computes_nothing_again(display: Any, ex: gc.Explanation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_computes_nothing_again(display: Any, ex: gce.Explanation, monkeypatch: pytest.MonkeyPatch) -> None:
     made = display.from_explanation(ex)
     for view in ("profile", "minimum_costs", "mean_translation", "rules_chart", "counterfactuals"):
-        monkeypatch.setattr(gc.Explanation, view, None)
+        monkeypatch.setattr(gce.Explanation, view, None)
     made.plot()
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_nobody_affected_is_said(display: Any, empty: gc.Explanation) -> None:
+def test_nobody_affected_is_said(display: Any, empty: gce.Explanation) -> None:
     ax = display.from_explanation(empty).plot().ax_
     assert " ".join(texts(ax).split()) == "Nobody is affected: all 80 rows have the favourable outcome already."
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_nobody_covered_is_said(display: Any, hopeless: gc.Explanation) -> None:
+def test_nobody_covered_is_said(display: Any, hopeless: gce.Explanation) -> None:
     written = " ".join(texts(display.from_explanation(hopeless).plot().ax_).split())
     if display is MinimumCostsDisplay:
         assert "0 of 80 have recourse within the budget, 80 have none" in written
@@ -131,7 +131,7 @@ def test_nobody_covered_is_said(display: Any, hopeless: gc.Explanation) -> None:
         assert "None of the 80 affected inputs has recourse within the budget of 10." in written
 
 
-def test_profile_says_where_it_ends(ex: gc.Explanation) -> None:
+def test_profile_says_where_it_ends(ex: gce.Explanation) -> None:
     display = ProfileDisplay.from_explanation(ex).plot()
     written = texts(display.ax_)
     assert f"{ex.coverage:.1%} covered at an average cost of {ex.average_cost:.2f}" in written
@@ -144,7 +144,7 @@ def test_profile_says_where_it_ends(ex: gc.Explanation) -> None:
     assert max(p.coverage[-1] for p in display.alone) <= ex.coverage
 
 
-def test_profile_against_average_cost_is_the_papers(ex: gc.Explanation) -> None:
+def test_profile_against_average_cost_is_the_papers(ex: gce.Explanation) -> None:
     display = ProfileDisplay.from_explanation(ex).plot(x="average cost")
     together = next(line for line in display.ax_.lines if line.get_label() == "all 2 directions")
     assert np.asarray(together.get_xdata())[-1] == pytest.approx(ex.average_cost)
@@ -167,14 +167,14 @@ def test_histogram_counts_everybody_once() -> None:
 
 def test_one_changed_category_stands_at_one() -> None:
     X = pl.DataFrame({"housing": ["own", "rent"] * 10, "n": list(range(20))})
-    ex = gc.explain(lambda X: (X["housing"] == "own").to_numpy(), X, favourable=True, rng=0)
+    ex = gce.explain(lambda X: (X["housing"] == "own").to_numpy(), X, favourable=True, rng=0)
     display = MinimumCostsDisplay.from_explanation(ex).plot()
     (bar,) = [bar for bar in display.ax_.patches if bar.get_height() and not bar.get_hatch()]
     assert bar.get_x() + bar.get_width() / 2 == pytest.approx(1.0)
     assert "10" in texts(display.ax_).split()  # the budget, beyond the break
 
 
-def test_mean_translation_shows_only_what_moves_dearest_first(ex: gc.Explanation) -> None:
+def test_mean_translation_shows_only_what_moves_dearest_first(ex: gce.Explanation) -> None:
     display = MeanTranslationDisplay.from_explanation(ex)
     moved = ex.mean_translation()
     assert set(display.features) == {f for f, share in zip(moved.features, moved.share, strict=True) if share}
@@ -186,12 +186,12 @@ def test_mean_translation_shows_only_what_moves_dearest_first(ex: gc.Explanation
 
 
 def test_immutable_features_are_not_drawn() -> None:
-    space = gc.FeatureSpace.from_frame(rows(), immutable=["income", "housing"])
+    space = gce.FeatureSpace.from_frame(rows(), immutable=["income", "housing"])
     display = MeanTranslationDisplay.from_explanation(explained(space=space))
     assert set(display.features) <= {"debt", HOSTILE}
 
 
-def test_rules_chart_ends_with_the_directions_own_numbers(ex: gc.Explanation) -> None:
+def test_rules_chart_ends_with_the_directions_own_numbers(ex: gce.Explanation) -> None:
     for i in range(ex.n_directions):
         display = RulesChartDisplay.from_explanation(ex, i).plot()
         last = ex.rules_chart(i).rows[-1]
@@ -203,7 +203,7 @@ def test_rules_chart_ends_with_the_directions_own_numbers(ex: gc.Explanation) ->
         RulesChartDisplay.from_explanation(ex, 9)
 
 
-def test_additions_are_bounded_by_the_range(ex: gc.Explanation) -> None:
+def test_additions_are_bounded_by_the_range(ex: gce.Explanation) -> None:
     width = {f.name: f.high - f.low for f in ex.space.scalars}
     seen = 0
     for i in range(ex.n_directions):
@@ -216,7 +216,7 @@ def test_additions_are_bounded_by_the_range(ex: gc.Explanation) -> None:
     assert seen
 
 
-def test_counterfactuals_list_only_what_changes(ex: gc.Explanation) -> None:
+def test_counterfactuals_list_only_what_changes(ex: gce.Explanation) -> None:
     display = CounterfactualsDisplay.from_explanation(ex, n=5)
     found = ex.counterfactuals()
     assert display.inputs == tuple(found.row[:5].tolist())
@@ -230,13 +230,13 @@ def test_counterfactuals_list_only_what_changes(ex: gc.Explanation) -> None:
 
 def test_one_hot_groups_of_a_matrix_are_shown_as_categories() -> None:
     columns = ["v = a", "v = b", "v = c"]
-    space = gc.FeatureSpace.from_matrix(np.eye(3), columns=columns, groups={"v": columns})
-    ex = gc.explain(lambda X: X[:, 2] > 0.5, np.eye(3), favourable=True, space=space, rng=0)
+    space = gce.FeatureSpace.from_matrix(np.eye(3), columns=columns, groups={"v": columns})
+    ex = gce.explain(lambda X: X[:, 2] > 0.5, np.eye(3), favourable=True, space=space, rng=0)
     display = CounterfactualsDisplay.from_explanation(ex)
     assert {(c.before, c.after) for changes in display.changes for c in changes} == {("a", "c"), ("b", "c")}
 
 
-def test_directions_keep_their_colours(ex: gc.Explanation) -> None:
+def test_directions_keep_their_colours(ex: gce.Explanation) -> None:
     profile = ProfileDisplay.from_explanation(ex).plot()
     lines = {str(line.get_label()): line.get_color() for line in profile.ax_.lines}
     assert lines["direction 2 alone"] == colour(1)
@@ -270,14 +270,14 @@ def test_bar_widths_are_round(width: float, rounded: float) -> None:
 def test_without_matplotlib_the_extra_is_named() -> None:
     code = """
 import sys; sys.modules.update({"matplotlib": None, "matplotlib.pyplot": None})
-import numpy as np, globece as gc
+import numpy as np, globece as gce
 from globece.plots import ProfileDisplay
-ex = gc.explain(lambda X: X[:, 0] > 1, np.array([[0.0], [1.0], [2.0]]), favourable=True, rng=0,
-                settings=gc.Settings(samples=5))
+ex = gce.explain(lambda X: X[:, 0] > 1, np.array([[0.0], [1.0], [2.0]]), favourable=True, rng=0,
+                settings=gce.Settings(samples=5))
 display = ProfileDisplay.from_explanation(ex)
 try:
     display.plot()
-except gc.GlobeCEError as error:
+except gce.GlobeCEError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

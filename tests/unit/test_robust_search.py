@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import globece as gc
+import globece as gce
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -16,8 +16,8 @@ def test_a_searched_model_can_be_asked_for_robust_recourse(dtype: str) -> None:
     def model(rows: np.ndarray) -> np.ndarray:
         return (rows[:, 0] + np.sin(rows[:, 1]) > 6).astype(int)
 
-    settings = gc.Settings(rays=20, grid=16)
-    ex = gc.explain(model, X, rng=0, n_directions=2, settings=settings, robust=gc.Robust(noise=0.2, draws=3))
+    settings = gce.Settings(rays=20, grid=16)
+    ex = gce.explain(model, X, rng=0, n_directions=2, settings=settings, robust=gce.Robust(noise=0.2, draws=3))
     assert ex.provenance.method == "searched"
     assert ex.n_covered > 0
     after = ex.counterfactuals().after

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from xgboost import XGBClassifier
 
-import globece as gc
+import globece as gce
 from globece import rays
 from globece.case.recourse import score
 from globece.case.scaling import scale
@@ -27,7 +27,7 @@ LINE = LogisticRegression(max_iter=500).fit(X, y)
 
 def test_a_chains_breakpoints_come_in_its_order() -> None:
     space = matrix_space(X, ranges="unbounded", whole=[])
-    cost = gc.CostModel.bins(space)
+    cost = gce.CostModel.bins(space)
     (block,) = [b for b, f in enumerate(space.blocks)][:1]
     f = space.blocks[block]
     chain = Chain((Glide(space.scalars[0].start, -0.5),), (Turn(block, 1, 2.0),))
@@ -53,21 +53,21 @@ def test_moves_and_neighbours_respect_the_space() -> None:
     chain = additions(Chain(), every, None)[0]
     grown = additions(chain, every, 2)
     assert all(c.n_features <= 2 for c in grown)
-    space.check_directions(as_matrix([*grown, *variations(grown[0])], gc.CostModel.bins(space)))
+    space.check_directions(as_matrix([*grown, *variations(grown[0])], gce.CostModel.bins(space)))
 
 
 @pytest.mark.parametrize("model", [LINE, TREES], ids=["line", "trees"])
 def test_climbing_beats_sampling(model: Any) -> None:
     space = matrix_space(X)
-    climbed = gc.explain(model, X, space=space, rng=0, n_directions=2)
-    sampled = gc.explain(model, X, space=space, rng=0, n_directions=2, generator=UniformSampling())
+    climbed = gce.explain(model, X, space=space, rng=0, n_directions=2)
+    sampled = gce.explain(model, X, space=space, rng=0, n_directions=2, generator=UniformSampling())
     assert climbed.score < sampled.score
     assert climbed.provenance.generator == "climbed chains"
 
 
 def test_constraints_hold_and_sparsity_is_a_wish() -> None:
     space = matrix_space(X, immutable=["age"], decreasing=["debts"])
-    ex = gc.explain(TREES, X, space=space, rng=0, n_directions=3, settings=gc.Settings(max_features=2))
+    ex = gce.explain(TREES, X, space=space, rng=0, n_directions=3, settings=gce.Settings(max_features=2))
     for delta in ex.directions:
         assert sum(bool(delta[f.columns].any()) for f in space.features) <= 2
         assert delta[space["age"].start] == 0.0
@@ -76,39 +76,39 @@ def test_constraints_hold_and_sparsity_is_a_wish() -> None:
 
 def test_the_seed_decides_and_row_order_does_not() -> None:
     space = matrix_space(X)
-    first = gc.explain(TREES, X, space=space, rng=3, n_directions=2)
-    again = gc.explain(TREES, X, space=space, rng=3, n_directions=2)
-    turned = gc.explain(TREES, X[::-1], space=space, rng=3, n_directions=2)
+    first = gce.explain(TREES, X, space=space, rng=3, n_directions=2)
+    again = gce.explain(TREES, X, space=space, rng=3, n_directions=2)
+    turned = gce.explain(TREES, X[::-1], space=space, rng=3, n_directions=2)
     np.testing.assert_array_equal(first.directions, again.directions)
     np.testing.assert_array_equal(first.directions, turned.directions)
 
 
 def test_more_directions_never_cost_more() -> None:
     space = matrix_space(X)
-    scores = [gc.explain(TREES, X, space=space, rng=0, n_directions=n).score for n in (1, 2, 4)]
+    scores = [gce.explain(TREES, X, space=space, rng=0, n_directions=n).score for n in (1, 2, 4)]
     assert scores[0] >= scores[1] >= scores[2]
-    auto = gc.explain(TREES, X, space=space, rng=0, n_directions="auto")
+    auto = gce.explain(TREES, X, space=space, rng=0, n_directions="auto")
     assert 1 <= auto.n_directions <= 10
 
 
 def test_no_time_at_all_still_gives_the_best_single_move() -> None:
-    ex = gc.explain(TREES, X, space=matrix_space(X), rng=0, time_limit=0)
+    ex = gce.explain(TREES, X, space=matrix_space(X), rng=0, time_limit=0)
     assert ex.n_directions == 1
     assert not ex.provenance.complete
     assert any("stopped early" in note for note in ex.provenance.notes)
 
 
 def test_a_black_box_is_climbed_too() -> None:
-    ex = gc.explain(approve_matrix, X, space=matrix_space(X), rng=0, settings=gc.Settings(rays=3000))
+    ex = gce.explain(approve_matrix, X, space=matrix_space(X), rng=0, settings=gce.Settings(rays=3000))
     assert ex.provenance.method == "searched"
     assert ex.coverage > 0.9
 
 
 def test_chains_as_a_generator() -> None:
     space = matrix_space(X)
-    box = gc.as_model(TREES, space, rows=space.encode(X))
+    box = gce.as_model(TREES, space, rows=space.encode(X))
     Z = space.encode(X)
-    problem = Affected(box, Z[~box.favourable(Z)], gc.CostModel.bins(space), 10.0)
+    problem = Affected(box, Z[~box.favourable(Z)], gce.CostModel.bins(space), 10.0)
     found = GreedyChains(max_features=3).propose(problem, 3, np.random.default_rng(0))
     assert 1 <= len(found) <= 3
     assert ((found != 0).sum(axis=1) >= 1).all()
@@ -120,17 +120,17 @@ def test_chains_as_a_generator() -> None:
 )
 def test_settings_are_checked(settings: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidParameterError, match=name):
-        gc.Settings(**settings)
+        gce.Settings(**settings)
 
 
 def test_bad_directions_and_spaces() -> None:
     space = matrix_space(X)
     with pytest.raises(InvalidParameterError, match="no feature can move"):
-        gc.explain(TREES, X, space=matrix_space(X, immutable=list(space.names)), rng=0)
+        gce.explain(TREES, X, space=matrix_space(X, immutable=list(space.names)), rng=0)
     with pytest.raises(GlobeCEError, match="zero"):
-        gc.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.zeros(space.width)]))
+        gce.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.zeros(space.width)]))
     with pytest.raises(GlobeCEError, match=r"column|length|entries"):
-        gc.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.ones(space.width + 1)]))
+        gce.explain(TREES, X, space=space, rng=0, generator=FixedDirections([np.ones(space.width + 1)]))
     with pytest.raises(GlobeCEError, match="age"):
         matrix_space(X, increasing=["age"], decreasing=["age"])
 
@@ -138,7 +138,7 @@ def test_bad_directions_and_spaces() -> None:
 @pytest.mark.parametrize("model", [LINE, TREES], ids=["line", "trees"])
 def test_every_move_is_needed(model: Any) -> None:
     space = matrix_space(X)
-    ex = gc.explain(model, X, space=space, rng=1, n_directions=3)
+    ex = gce.explain(model, X, space=space, rng=1, n_directions=3)
     problem = Affected(ex.model, ex.inputs, ex.cost, ex.budget)
     for i, delta in enumerate(ex.directions):
         moved = [f for f in space.features if delta[f.columns].any()]
@@ -154,17 +154,17 @@ def test_two_moves_that_only_help_together_are_found(monkeypatch: pytest.MonkeyP
     # the paper's first user study: for males a job and property help, but only both
     study = black_box_1()
     wanted = {"space": study.space, "cost": study.cost, "rng": 0}
-    assert gc.explain(study.model, study.X, **wanted).coverage == 1.0
+    assert gce.explain(study.model, study.X, **wanted).coverage == 1.0
     monkeypatch.setattr(climbing, "_in_pairs", lambda *_: [])
-    assert gc.explain(study.model, study.X, **wanted).coverage < 0.7
+    assert gce.explain(study.model, study.X, **wanted).coverage < 0.7
 
 
 def test_the_default_search_is_an_object_like_any_other() -> None:
     asked = {"space": matrix_space(X), "n_directions": 2, "rng": 0}
-    default, said = gc.explain(LINE, X, **asked), gc.explain(LINE, X, search=gc.Climb(), **asked)
+    default, said = gce.explain(LINE, X, **asked), gce.explain(LINE, X, search=gce.Climb(), **asked)
     assert default.to_json() == said.to_json()
-    raced = gc.explain(LINE, X, search=gc.Race(UniformSampling(), samples=60), **asked)
-    short = gc.explain(LINE, X, generator=UniformSampling(), settings=gc.Settings(samples=60), **asked)
+    raced = gce.explain(LINE, X, search=gce.Race(UniformSampling(), samples=60), **asked)
+    short = gce.explain(LINE, X, generator=UniformSampling(), settings=gce.Settings(samples=60), **asked)
     assert raced.to_json() == short.to_json()
     assert raced.provenance.candidates == 60
 
@@ -183,28 +183,28 @@ def test_a_search_of_ones_own() -> None:
         def within(self, rays_: int) -> OneFeature:
             return self
 
-    ex = gc.explain(LINE, X, space=matrix_space(X), search=OneFeature(), rng=0)
+    ex = gce.explain(LINE, X, space=matrix_space(X), search=OneFeature(), rng=0)
     assert (ex.n_directions, ex.provenance.generator, ex.provenance.candidates) == (1, "one feature", 1)
     with pytest.raises(InvalidParameterError, match="only 1 candidates"):
-        gc.explain(LINE, X, space=matrix_space(X), search=OneFeature(), n_directions=2)
+        gce.explain(LINE, X, space=matrix_space(X), search=OneFeature(), n_directions=2)
 
 
 def test_samples_are_of_no_concern_to_a_climb() -> None:
-    ex = gc.explain(LINE, X, space=matrix_space(X), n_directions=3, settings=gc.Settings(samples=2), rng=0)
+    ex = gce.explain(LINE, X, space=matrix_space(X), n_directions=3, settings=gce.Settings(samples=2), rng=0)
     assert ex.provenance.generator == "climbed chains"
     with pytest.raises(InvalidParameterError, match="only 2 candidates are sampled"):
-        gc.explain(LINE, X, n_directions=3, generator=UniformSampling(), settings=gc.Settings(samples=2))
+        gce.explain(LINE, X, n_directions=3, generator=UniformSampling(), settings=gce.Settings(samples=2))
 
 
-@pytest.mark.parametrize("search", [gc.Climb, "climb", 3, UniformSampling()])
+@pytest.mark.parametrize("search", [gce.Climb, "climb", 3, UniformSampling()])
 def test_what_is_no_search_is_refused(search: Any) -> None:
     with pytest.raises(InvalidParameterError, match="search must be a Climb, a Race or have a find method"):
-        gc.explain(LINE, X, search=search)
+        gce.explain(LINE, X, search=search)
 
 
 def test_a_search_and_a_generator_are_too_much() -> None:
     with pytest.raises(InvalidParameterError, match="search or generator, not both"):
-        gc.explain(LINE, X, search=gc.Climb(), generator=UniformSampling())
+        gce.explain(LINE, X, search=gce.Climb(), generator=UniformSampling())
 
 
 def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
@@ -215,10 +215,12 @@ def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
     model = LogisticRegression(max_iter=500).fit(frame, y)
     wider = frame.assign(region=np.where(np.arange(len(X)) % 2 == 0, "north", "south"))
-    ex = gc.explain(model, wider, rng=0)
-    assert ex.to_json() != gc.explain(model, frame, rng=0).to_json()  # it says what was left out
-    assert ex.scalars.tolist() == gc.explain(model, frame, rng=0).scalars.tolist()
+    ex = gce.explain(model, wider, rng=0)
+    assert ex.to_json() != gce.explain(model, frame, rng=0).to_json()  # it says what was left out
+    assert ex.scalars.tolist() == gce.explain(model, frame, rng=0).scalars.tolist()
     assert any("left out: region" in note for note in ex.provenance.notes)
     assert fast_ares(model, wider, rng=0).space.names == ("a", "b", "c")
-    assert gc.who_benefits(model, wider, {"a": 1.0}, by="region").by_group.keys() == {"north", "south"}
-    assert gc.audit(model, wider, by="region", rng=0, judging=gc.AuditSettings(permutations=20, resamples=20)).by_group
+    assert gce.who_benefits(model, wider, {"a": 1.0}, by="region").by_group.keys() == {"north", "south"}
+    assert gce.audit(
+        model, wider, by="region", rng=0, judging=gce.AuditSettings(permutations=20, resamples=20)
+    ).by_group

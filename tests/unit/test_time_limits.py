@@ -14,7 +14,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-import globece as gc
+import globece as gce
 from globece import api, progress
 from globece.directions import ImportanceSampling, UniformSampling
 from globece.errors import TimeLimitError
@@ -66,7 +66,7 @@ def test_a_limit_holds_within_one_call_and_a_constant(
 ) -> None:
     begun = clock.now
     try:
-        ex = gc.explain(_model(clock, per_row, per_call), X, rng=0, n_directions=3, time_limit=limit)
+        ex = gce.explain(_model(clock, per_row, per_call), X, rng=0, n_directions=3, time_limit=limit)
     except TimeLimitError:
         assert limit <= clock.now - begun  # not before it was tried
     else:
@@ -86,15 +86,15 @@ def _affected() -> int:
 def test_a_limit_that_does_not_strike_changes_nothing() -> None:
     model = RandomForestClassifier(20, random_state=0).fit(X, _model(Clock(), 0.0)(X))
     for one in (model, lambda rows: model.predict(rows)):
-        free, limited = (gc.explain(one, X, rng=0, n_directions=2, time_limit=t) for t in (None, 600.0))
+        free, limited = (gce.explain(one, X, rng=0, n_directions=2, time_limit=t) for t in (None, 600.0))
         assert limited.provenance.complete
         np.testing.assert_array_equal(free.scalars, limited.scalars)
         np.testing.assert_array_equal(free.directions, limited.directions)
 
 
 def test_who_was_not_reached_is_unknown_and_counted(clock: Clock) -> None:
-    ex = gc.explain(_model(clock, 4e-4), X, rng=0, n_directions=2, time_limit=20.0)
-    whole = gc.explain(_model(Clock(), 0.0), X, rng=0, n_directions=2)
+    ex = gce.explain(_model(clock, 4e-4), X, rng=0, n_directions=2, time_limit=20.0)
+    whole = gce.explain(_model(Clock(), 0.0), X, rng=0, n_directions=2)
     assert 0 < ex.n_affected < whole.n_affected
     assert ex.n_affected + ex.n_unknown == whole.n_affected
     assert set(ex.rows) < set(whole.rows)
@@ -115,7 +115,7 @@ def test_who_was_not_reached_is_unknown_and_counted(clock: Clock) -> None:
 
 
 def test_a_search_that_ran_out_of_time_does_not_say_that_nothing_else_helps(clock: Clock) -> None:
-    ex = gc.explain(_model(clock, 2e-4), X, rng=0, n_directions=4, time_limit=20.0)
+    ex = gce.explain(_model(clock, 2e-4), X, rng=0, n_directions=4, time_limit=20.0)
     assert ex.n_directions < 4
     notes = " ".join(ex.provenance.notes)
     assert "no other lowers the score" not in notes
@@ -125,7 +125,7 @@ def test_a_search_that_ran_out_of_time_does_not_say_that_nothing_else_helps(cloc
 @pytest.mark.parametrize("generator", [UniformSampling(), ImportanceSampling(), None])
 def test_generators_keep_the_limit_too(clock: Clock, generator: Any) -> None:
     begun = clock.now
-    ex = gc.explain(_model(clock, 1e-5), X, rng=0, generator=generator, time_limit=10.0)
+    ex = gce.explain(_model(clock, 1e-5), X, rng=0, generator=generator, time_limit=10.0)
     assert ex.n_affected
     assert clock.now - begun <= 10.0 + GRACE + clock.longest
 
@@ -144,7 +144,7 @@ def test_ctrl_c_returns_what_was_reached(strikes: int) -> None:
 
     many = np.vstack([X] * 6)
     try:
-        ex = gc.explain(model, many, rng=0, settings=gc.Settings(batch_rows=2048))
+        ex = gce.explain(model, many, rng=0, settings=gce.Settings(batch_rows=2048))
     except KeyboardInterrupt:
         assert strikes <= 20, "there was something to return"
         return
@@ -167,7 +167,7 @@ def test_ctrl_c_in_the_last_stage_leaves_the_others_unknown(monkeypatch: pytest.
 
     monkeypatch.setattr(explanation, "scale", scale)
     many = np.vstack([X] * 8)
-    ex = gc.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
+    ex = gce.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
     assert ex.n_affected == parts[0]
     assert ex.n_unknown > 0
     assert "interrupted" in ex.provenance.notes[-1]
@@ -186,7 +186,7 @@ def test_after_ctrl_c_in_the_search_everybody_is_scaled(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(climbing, "scale", scale)
     many = np.vstack([X] * 8)
-    ex = gc.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
+    ex = gce.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
     assert any("interrupted" in note for note in ex.provenance.notes)
     assert ex.n_unknown == 0
     assert ex.n_affected == int((many[:, :3].sum(axis=1) <= 0.5).sum())
@@ -199,7 +199,7 @@ def test_an_audit_keeps_its_limit_and_judges_whom_it_reached(
 ) -> None:
     begun = clock.now
     try:
-        found = gc.audit(_model(clock, per_row, per_call), X, by=GROUPS, rng=0, time_limit=limit)
+        found = gce.audit(_model(clock, per_row, per_call), X, by=GROUPS, rng=0, time_limit=limit)
     except TimeLimitError:
         assert limit <= clock.now - begun
     else:
@@ -214,14 +214,14 @@ def test_an_audit_keeps_its_limit_and_judges_whom_it_reached(
             for name, member in GROUPS.items():
                 mine = found.by_group[name]
                 assert mine.affected == int((_model(Clock(), 0.0)(X[member]) == 0).sum())
-        again = gc.Audit.from_json(found.to_json())
+        again = gce.Audit.from_json(found.to_json())
         assert again.to_json() == found.to_json()
     assert clock.now - begun <= limit + GRACE + clock.longest + 1e-6
 
 
 def test_a_limit_that_does_not_strike_changes_no_audit() -> None:
     model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, _model(Clock(), 0.0)(X))
-    free, limited = (gc.audit(model, X, by=GROUPS, rng=0, time_limit=t) for t in (None, 600.0))
+    free, limited = (gce.audit(model, X, by=GROUPS, rng=0, time_limit=t) for t in (None, 600.0))
     assert limited.explanation.provenance.complete
     np.testing.assert_array_equal(free.cost, limited.cost)
     assert free.verdict.text == limited.verdict.text
@@ -282,7 +282,7 @@ def test_a_compiled_model_is_limited_as_well(clock: Clock, monkeypatch: pytest.M
     monkeypatch.setattr(LinearModel, "first_flip", slow)
     model = LogisticRegression().fit(X, _model(Clock(), 0.0)(X))
     begun = clock.now
-    ex = gc.explain(model, X, rng=0, n_directions=3, time_limit=5.0)
+    ex = gce.explain(model, X, rng=0, n_directions=3, time_limit=5.0)
     assert ex.provenance.method == "exact"
     assert ex.n_affected
     assert clock.now - begun <= 5.0 + GRACE + clock.longest

@@ -106,7 +106,7 @@ def _same(gap: float, p: float, then_gap: float, then_p: float, level: float) ->
 
 
 def other_costs(case: Case, pool: Pool, judge: Callable[[Pool], FloatArray]) -> Iterator[Version]:
-    """Price the same directions otherwise: by deciles or bins, and with weights that are off.
+    """Price the same directions in other ways: by deciles or bins, and with weights that are off.
 
     Parameters
     ----------

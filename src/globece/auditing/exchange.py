@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from globece.auditing.measures import NOT_A_NUMBER, measured
-from globece.auditing.pool import Pool
+from globece.auditing.pool import Looking, Pool
 from globece.space import FloatArray, IntArray
 
 EVERYBODY = "everybody"
@@ -46,14 +46,14 @@ class Choice:
     everybody: tuple[IntArray, IntArray]
 
 
-def choose(pool: Pool, members: Sequence[IntArray], n: int, budget: float) -> Choice:
+def choose(pool: Pool, members: Sequence[IntArray], search: Looking, budget: float) -> Choice:
     """Let each group, and everybody, choose on each half from the candidates of that half."""
 
     def both(inputs: IntArray) -> tuple[IntArray, IntArray]:
         if not pool.half.any():  # not split
-            best = pool.best(inputs, None, n, budget)
+            best = pool.best(inputs, None, search, budget)
             return best, best
-        first, second = (pool.best(inputs[pool.half[inputs] == h], h, n, budget) for h in (0, 1))
+        first, second = (pool.best(inputs[pool.half[inputs] == h], h, search, budget) for h in (0, 1))
         return first, second
 
     return Choice(tuple(both(m) for m in members), both(np.arange(len(pool.half))))

@@ -69,7 +69,7 @@ class Groups:
         """Rows in no group."""
         return int((self.labels < 0).sum())
 
-    def place(self, name: str, parameter: str = "group") -> int:
+    def index(self, name: str, parameter: str = "group") -> int:
         """Position of a group; an unknown name is an error that lists the known ones."""
         if not isinstance(name, str) or name not in self.names:
             raise wrong(parameter, f"one of the groups {list(self.names)}", name)

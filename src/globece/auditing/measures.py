@@ -72,7 +72,7 @@ class Gap:
     p, p_adjusted
         Of a two-sided test; and the same corrected for as many comparisons as there are (Holm).
     detectable
-        Smallest gap that such a test finds with a chance of 80 %; ``nan`` for rejection rates.
+        Smallest gap that such a test finds with a probability of 80 %; ``nan`` for rejection rates.
     """
 
     value: float

@@ -1,4 +1,4 @@
-"""The nearest favourable row that stays favourable in one's own shoes: what cannot move is kept."""
+"""The nearest favourable row that stays favourable with one's own immutable features."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from globece.errors import TimeLimitError
 from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
 from globece.search import Climb, Search, find_directions, greedy
+from globece.search.protocol import MOST_DIRECTIONS, PLATEAU
 from globece.space import FloatArray, IntArray
 
 HALVES = (0, 1)
@@ -35,7 +37,7 @@ class Looking:
     Attributes
     ----------
     n
-        Directions for everybody, and for each group.
+        Directions for everybody, and for each group; ``"auto"`` for as many as lower the score noticeably.
     by
         How each climb or race is made.
     seed
@@ -44,10 +46,20 @@ class Looking:
         Told of progress, and asked whether to stop.
     """
 
-    n: int
+    n: int | Literal["auto"]
     by: Search
     seed: int
     monitor: Monitor
+
+    @property
+    def most(self) -> int:
+        """Most directions that anybody may choose."""
+        return MOST_DIRECTIONS if self.n == "auto" else self.n
+
+    @property
+    def plateau(self) -> float:
+        """Share by which one more direction must lower the score."""
+        return PLATEAU if self.n == "auto" else 0.0
 
     @property
     def climbs(self) -> bool:
@@ -99,12 +111,12 @@ class Pool:
         scaled, far = (Scaled(s.scalar[:, inputs], s.cost[:, inputs]) for s in (self.scaled, self.far))
         return replace(self, scaled=scaled, far=far, half=self.half[inputs])
 
-    def best(self, inputs: IntArray, half: int | None, n: int, budget: float) -> IntArray:
-        """The ``n`` candidates that together cost these inputs least, of those climbed on one half or of all."""
+    def best(self, inputs: IntArray, half: int | None, search: Looking, budget: float) -> IntArray:
+        """The candidates that together cost these inputs least, of those climbed on one half or of all."""
         mine = np.arange(len(self.directions)) if half is None else self.by_half[half]
         if not len(inputs):
             return mine[:0]
-        return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, n)]
+        return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, search.most, search.plateau)]
 
 
 def halves(values: FloatArray, cells: IntArray, salt: int) -> IntArray:
@@ -231,7 +243,7 @@ def _candidates(
         try:
             for i, part in enumerate(parts[1:], 1):
                 others = np.unique(np.vstack([d for j, d in enumerate(climbed) if j != i]), axis=0)
-                more.append(one_turn_more(part, climbed[i], others, search.n, search.seed))
+                more.append(one_turn_more(part, climbed[i], others, search.most, search.seed))
         except TimeUp as why:
             monitor.interrupt(why)
     return [*climbed, *(directions for directions in more if len(directions))], seen
@@ -244,5 +256,5 @@ def _shared_out(part: Affected, search: Looking, n_inputs: int) -> Search:
     """
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
-    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.n + 1) / 2
+    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.most + 1) / 2
     return search.by.within(int(each))

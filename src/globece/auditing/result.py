@@ -95,12 +95,21 @@ class Audit:
             return float(np.abs(values - float(whole)).max()) if values.size else np.nan
         return float(values.max() - values.min()) if values.size else np.nan
 
-    def ratio(self, measure: str = "score") -> float:
-        """Smallest value of a measure over the largest: 1 if all groups have the same."""
+    def ratio(
+        self, measure: str = "score", *, method: Literal["between_groups", "to_overall"] = "between_groups"
+    ) -> float:
+        """Smallest ratio of a measure, of one group to another or between a group and everybody; ``nan`` if none.
+
+        1 if all have the same. Only groups that are large enough to be judged count.
+        """
         values = self._values(measure)
+        check_choice("method", method, ("between_groups", "to_overall"))
         if not values.size:
             return np.nan
-        return float(values.min() / values.max()) if values.max() else 1.0
+        if method == "between_groups":
+            return _ratio(float(values.min()), float(values.max()))
+        whole = float(getattr(self.overall, measure))
+        return min(_ratio(min(value, whole), max(value, whole)) for value in values.tolist())
 
     def group_max(self, measure: str = "score") -> float:
         """Largest value of a measure among the groups judged."""
@@ -134,13 +143,13 @@ class Audit:
 
     def costs_of(self, group: str) -> FloatArray:
         """Minimum costs of a group's affected inputs."""
-        return np.asarray(self.cost[self.labels() == self.groups.place(group)])
+        return np.asarray(self.cost[self.labels() == self.groups.index(group)])
 
     def explanation_of(self, group: str) -> Explanation:
         """A group's own directions on its own affected inputs; ``"everybody"`` for all of them."""
         ex = self.explanation
         if not isinstance(group, str) or group != EVERYBODY:
-            mine = np.flatnonzero(self.labels() == self.groups.place(group))
+            mine = np.flatnonzero(self.labels() == self.groups.index(group))
         else:
             mine = np.arange(ex.n_affected)
         chosen = np.array(self.own.get(group, self.own[EVERYBODY]), dtype=np.int64)
@@ -222,3 +231,8 @@ def _share(value: float) -> str:
 
 def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else "none" if np.isinf(value) else f"{value:.3f}"
+
+
+def _ratio(smaller: float, larger: float) -> float:
+    """Smaller over larger; 1 where they are the same, however small or large."""
+    return 1.0 if smaller == larger else smaller / larger

@@ -68,7 +68,7 @@ class Question:
         """Affected inputs of each group, or of some."""
         label = self.groups.labels[self.rows]
         some = self.groups.names if names is None else names
-        return [np.flatnonzero(label == self.groups.place(name)) for name in some]
+        return [np.flatnonzero(label == self.groups.index(name)) for name in some]
 
     def levels(self) -> IntArray:
         """Level of the control columns of each row; 0 without any."""
@@ -163,9 +163,9 @@ def _directions(
     pool, reached = gather(q.case, q.members(large), half, search, reach)
     q, large = _reached(q, large, reached, search, settings)
     case, members = q.case, q.members(large)
-    choice = choose(pool, members, search.n, case.budget)
+    choice = choose(pool, members, search, case.budget)
     sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
-    final = {name: pool.best(m, None, search.n, case.budget) for name, m in sets.items()}
+    final = {name: pool.best(m, None, search, case.budget) for name, m in sets.items()}
     scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
     used = np.unique(np.concatenate([*final.values()]))
 
@@ -319,7 +319,7 @@ def _checks(
 
 def _labels(q: Question, large: list[str]) -> IntArray:
     """Group of each row among those large enough; -1 for others."""
-    place = {q.groups.place(name): i for i, name in enumerate(large)}
+    place = {q.groups.index(name): i for i, name in enumerate(large)}
     return np.array([place.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
 
 

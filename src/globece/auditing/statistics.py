@@ -216,9 +216,9 @@ def power(error: float, size: float, level: float) -> float:
     return float(ndtr(size / error - z) + ndtr(-z - size / error))
 
 
-def detectable(error: float, level: float, chance: float = 0.8) -> float:
-    """Smallest gap that the test finds with this chance."""
-    return float((ndtri(chance) - ndtri(level / 2)) * error) if np.isfinite(error) else np.inf
+def detectable(error: float, level: float, probability: float = 0.8) -> float:
+    """Smallest gap that the test finds with this probability."""
+    return float((ndtri(probability) - ndtri(level / 2)) * error) if np.isfinite(error) else np.inf
 
 
 def rates(

@@ -101,22 +101,22 @@ def conclude(
             (why, *warnings), text.strip(),
         )  # fmt: skip
     gap = main.gaps["score"]
-    chance = _power(gap, settings, len(comparisons))
+    probability = _power(gap, settings, len(comparisons))
     found = gap.p_adjusted < settings.level and gap.value != 0.0
     within = -settings.relevant < gap.low and gap.high < settings.relevant
     conclusion = BIAS if found else NONE if within else UNKNOWN
     worse, better = (main.group, main.other) if gap.value > 0 else (main.other, main.group)
     worse = f"everybody but {better}" if worse == EVERYBODY_ELSE else worse
     raised = list(warnings)
-    if chance < ENOUGH_POWER:
+    if probability < ENOUGH_POWER:
         raised.append(
-            f"a gap of {settings.relevant:g} would have been found with a chance of {chance:.0%} only; "
+            f"a gap of {settings.relevant:g} would have been found with a probability of {probability:.0%} only; "
             f"gaps from {gap.detectable:.2f} on are found in 80 % of samples of this size"
         )
     text = " ".join(
         part
         for part in (
-            _first(conclusion, worse, better, main, gap, settings, chance),
+            _first(conclusion, worse, better, main, gap, settings, probability),
             _parts(conclusion, main, worse, settings.level),
             _survival(checks, conclusion),
             *_small(small, by_group),
@@ -131,7 +131,7 @@ def conclude(
         size=gap.value,
         interval=(gap.low, gap.high),
         p=gap.p_adjusted,
-        power=chance,
+        power=probability,
         model_bias_against=model_bias,
         survives=survives,
         rests_on=tuple(rests_on),
@@ -147,7 +147,7 @@ def _power(gap: Gap, settings: AuditSettings, n_tests: int) -> float:
 
 
 def _first(
-    conclusion: str, worse: str, better: str, main: Comparison, gap: Gap, settings: AuditSettings, chance: float
+    conclusion: str, worse: str, better: str, main: Comparison, gap: Gap, settings: AuditSettings, probability: float
 ) -> str:
     size, sure = abs(gap.value), f"{1 - settings.level:.0%} interval"
     low, high = (gap.low, gap.high) if gap.value > 0 else (-gap.high, -gap.low)
@@ -166,7 +166,7 @@ def _first(
         )
     return (
         f"Not enough evidence: {gap_text}. A gap of {settings.relevant:g} can be neither shown nor ruled out with "
-        f"these inputs; it would have been found with a chance of {chance:.0%}."
+        f"these inputs; it would have been found with a probability of {probability:.0%}."
     )
 
 

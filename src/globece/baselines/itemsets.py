@@ -65,7 +65,7 @@ def item_bits(codes: IntArray, n_items: int) -> Words:
 
 @dataclass(frozen=True, eq=False)
 class Itemsets:
-    """Itemsets, one a row of ``items``, filled up with -1; the items of one stand in the features' order."""
+    """Itemsets, one per row of ``items``, filled up with -1; the items of one stand in the features' order."""
 
     items: IntArray  # (n, longest)
 

@@ -235,7 +235,7 @@ class RecourseSet(FieldsOnly, Recourse):
     ground_set
         What the rules were chosen from.
     model
-        The model, where it is at hand.
+        The model, where it is available.
     """
 
     space: FeatureSpace
@@ -278,7 +278,7 @@ class RecourseSet(FieldsOnly, Recourse):
         return MinimumCosts(pick, np.where(covered, 1.0, np.inf), self.best_costs)
 
     def records(self) -> list[dict[str, Any]]:
-        """One dictionary a rule: its parts, the share that it applies to and covers, and what it costs them."""
+        """One dictionary per rule: its parts, the share that it applies to and covers, and what it costs them."""
         found = []
         for i, rule in enumerate(self.rules):
             numbers = Numbers.of(self.costs[i], self.budget)

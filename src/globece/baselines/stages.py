@@ -46,7 +46,7 @@ ENOUGH_TRIPLES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class Prepared:
     """What the stages work on."""
 
     case: Case
@@ -75,7 +75,7 @@ def prepare(
     budget: float,
     subgroups: Subgroups | None,
     settings: AresSettings | None,
-) -> Made:
+) -> Prepared:
     """Check what came, encode the rows and ask the model about them."""
     limit = check_budget(budget)
     given = Given.of(model, X, space)
@@ -85,10 +85,10 @@ def prepare(
     # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
     asking = Settings(exact=False, batch_rows=settings.batch_rows, timeout=settings.timeout)
     case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=asking)
-    return Made(case, subgroups, settings)
+    return Prepared(case, subgroups, settings)
 
 
-def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
+def run(made: Prepared, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
     """The three stages; the ground set is generated once and evaluated anew for each of ``n`` shuffles."""
     settings = made.settings
     if made.case.favourable.all():
@@ -126,12 +126,12 @@ def run(made: Made, rng: np.random.Generator, monitor: Monitor, method: str, n: 
     return found
 
 
-def _evaluated(made: Made, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
+def _evaluated(made: Prepared, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
     batch = made.settings.batch_rows
     return evaluate(ground, triples, made.box, Z, made.case.cost, made.case.budget, monitor, batch_rows=batch)
 
 
-def _winners(made: Made, first: Evaluated, monitor: Monitor) -> Triples:
+def _winners(made: Prepared, first: Evaluated, monitor: Monitor) -> Triples:
     """Triples whose changes did well on few inputs: those of a larger rule set, and those that cover most."""
     settings = made.settings
     many = 2 * settings.max_rules
@@ -320,7 +320,7 @@ def _condition(items: Items, item: int) -> Condition:
     return Condition(name, it.category, it.low, it.high, first, last)
 
 
-def _notes(made: Made, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
+def _notes(made: Prepared, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
     notes = []
     if not made.case.favourable.any() and not best.rules:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
@@ -353,7 +353,7 @@ def _summary(
 
 
 def _result(
-    made: Made,
+    made: Prepared,
     chosen: Evaluated | None,
     triples: Sequence[int],
     summary: GroundSetSummary,
@@ -395,7 +395,7 @@ def _result(
     )
 
 
-def _check_again(made: Made, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray) -> int:
+def _check_again(made: Prepared, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray) -> int:
     """Predict the cheapest counterfactual of each input again; take those back that are not favourable now.
 
     A model whose sums depend on the batch may say otherwise right on its boundary. Returns how many were taken back.

@@ -73,8 +73,8 @@ def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, fl
         return
     rows = trees.slot[boxes.leaf]
     output = trees.output[boxes.tree]
-    chance = verdict.rule in (CHANCE_SINGLE, CHANCE_DOUBLE)
-    ahead, divisor = (verdict.boundary, 1.0) if chance else (0.0, verdict.divisor)
+    probability = verdict.rule in (CHANCE_SINGLE, CHANCE_DOUBLE)
+    ahead, divisor = (verdict.boundary, 1.0) if probability else (0.0, verdict.divisor)
     for rival in range(len(verdict.start)):
         if rival != verdict.place:
             if trees.outputs.shape[1] > 1:
@@ -83,4 +83,8 @@ def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, fl
                 sign = (output == verdict.place).astype(float) - (output == rival)
                 scores = sign * trees.outputs[rows, 0]
             start = verdict.start[verdict.place] - verdict.start[rival]
-            yield scores, divisor * (ahead - slack) - start, np.inf if chance else divisor * (ahead + slack) - start
+            yield (
+                scores,
+                divisor * (ahead - slack) - start,
+                np.inf if probability else divisor * (ahead + slack) - start,
+            )

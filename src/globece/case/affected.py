@@ -30,9 +30,9 @@ class Affected:
     budget
         The most that recourse may cost.
     max_scalar
-        Largest scalar allowed, where the user sets one beside the budget (the paper: 5).
+        Largest scalar allowed, where the user sets one in addition to the budget (the paper: 5).
     favourable_rows
-        The rows that have the favourable outcome already, encoded, where they are at hand: some generators aim at them.
+        Encoded rows that have the favourable outcome already, where they are available: some generators aim at them.
     """
 
     model: Model

@@ -1,7 +1,7 @@
 """The user's own model has the last word: every counterfactual is predicted again, as the user's own columns hold it.
 
 What a compiled model reports is confirmed in three ways. Every counterfactual must be favourable to the original; one
-that is not is moved on by a hair, since right on the boundary rounding decides. And of some rays the original is asked
+that is not is moved on slightly, since right on the boundary rounding decides. And of some rays the original is asked
 about points before the scalar, which must not be favourable. Where the original says otherwise, the compiled model has
 misread it: :func:`trusting` then does the work again with a search that asks the original alone, and says so.
 """
@@ -79,7 +79,7 @@ def verify(problem: Affected, directions: FloatArray, scaled: Scaled) -> BoolArr
 def nudge_past_rounding(
     problem: Affected, directions: FloatArray, scaled: Scaled, failed: BoolArray
 ) -> tuple[Scaled, BoolArray]:
-    """Move counterfactuals that failed on by a hair until they flip; return which still fail.
+    """Move counterfactuals that failed on slightly until they flip; return which still fail.
 
     What then costs more than the budget is no recourse within it.
     """

@@ -50,7 +50,7 @@ class UserStudy:
 
 
 def black_box_1(n: int = 4000, *, seed: int = 0) -> UserStudy:
-    """Black Box 1: a decision tree that rejects more females, whose recourse is dearer for males.
+    """Black Box 1: a decision tree that rejects more females, whose recourse costs males more.
 
     Everybody needs healthcare, males a job and property, females a job, property and savings. 90 % of the rejected
     females lack healthcare alone (cost 1) and 10 % the rest (cost 3); 10 % of the rejected males lack healthcare alone
@@ -101,7 +101,7 @@ def black_box_1(n: int = 4000, *, seed: int = 0) -> UserStudy:
 
 
 def black_box_2(n: int = 4000, *, seed: int = 0, gap: float = 1.0) -> UserStudy:
-    """Black Box 2: a linear SVM on HELOC, with a made-up ForeignWorker group whose recourse is dearer.
+    """Black Box 2: a linear SVM on HELOC, with a made-up ForeignWorker group whose recourse costs more.
 
     ForeignWorker is drawn at random. The SVM is trained without it; then being one shifts the boundary so far that
     recourse costs ``gap`` more (in l2 costs, where the least cost is known in closed form). With ``gap=0`` the group
@@ -114,7 +114,7 @@ def black_box_2(n: int = 4000, *, seed: int = 0, gap: float = 1.0) -> UserStudy:
     seed
         Decides who is a foreign worker.
     gap
-        How much dearer recourse is for the same person as a foreign worker.
+        How much more recourse costs the same person as a foreign worker.
     """
     from sklearn.svm import LinearSVC
 

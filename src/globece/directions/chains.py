@@ -144,6 +144,6 @@ def variations(chain: Chain) -> Iterator[Chain]:
 
 
 def as_matrix(chains: Sequence[Chain], cost: CostModel) -> FloatArray:
-    """Chains as directions, one a row."""
+    """Chains as directions, one per row."""
     rates = np.where(cost.rates > 0, cost.rates, 1.0)
     return np.array([chain.direction(cost.space, rates) for chain in chains]).reshape(len(chains), cost.space.width)

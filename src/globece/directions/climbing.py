@@ -23,7 +23,7 @@ from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
-FEW_INPUTS = 200  # so many judge the last round, however few rays there are
+FEW_INPUTS = 200  # inputs that decide the last round at least, however few rays there are
 RANKING_ROWS = 16  # inputs whose margins rank the moves
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
@@ -77,7 +77,7 @@ class Effort:
 
 
 @dataclass
-class Judge:
+class Evaluator:
     """Judges chains by what they add to the directions that are there already, on the first inputs of an order.
 
     Attributes
@@ -131,13 +131,13 @@ class Judge:
 
 
 def climb(
-    judge: Judge, chain: Chain, effort: Effort, *, most: int | None, allowance: float, only_vary: bool = False
+    evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float, only_vary: bool = False
 ) -> tuple[Chain, float]:
     """Improve a chain step by step; return it with its score on the last round's inputs.
 
     Parameters
     ----------
-    judge, chain, effort
+    evaluator, chain, effort
         Who judges, where to start, and how hard to try.
     most
         Most features in a chain.
@@ -146,27 +146,27 @@ def climb(
     only_vary
         Whether to leave the chain's moves as they are and only try them otherwise.
     """
-    every = moves(judge.problem.space)
-    until = judge.spent + allowance
-    score = float(judge.scores([chain], effort.rows[2])[0]) if chain.n_features else np.inf
+    every = moves(evaluator.problem.space)
+    until = evaluator.spent + allowance
+    score = float(evaluator.scores([chain], effort.rows[2])[0]) if chain.n_features else np.inf
     wider = 0  # how often the view was widened because nothing near was better
-    while judge.spent < until and not judge.monitor.should_stop():
+    while evaluator.spent < until and not evaluator.monitor.should_stop():
         try:
-            view = effort.wider(wider, len(judge.problem.inputs))
-            near = [] if only_vary else additions(chain, _promising(judge, chain, every, view), most)
-            if wider and near and score > LEFT * judge.problem.budget:
+            view = effort.wider(wider, len(evaluator.problem.inputs))
+            near = [] if only_vary else additions(chain, _promising(evaluator, chain, every, view), most)
+            if wider and near and score > LEFT * evaluator.problem.budget:
                 near += _spread(_in_pairs(chain, every, most), PAIRS_PER_NEIGHBOUR * view.breadth)
             near = list(dict.fromkeys([*variations(chain), *near]))
             if not near:
                 break
-            found, better = _race(judge, near, view)
-            judge.report()
+            found, better = _race(evaluator, near, view)
+            evaluator.report()
             if wider:
-                better = float(judge.scores([found], effort.rows[2])[0])
+                better = float(evaluator.scores([found], effort.rows[2])[0])
         except INTERRUPTIONS as why:
             if not chain.n_features:
                 raise
-            judge.monitor.interrupt(why)
+            evaluator.monitor.interrupt(why)
             break
         if better < score * (1.0 - WORTH):
             chain, score, wider = found, better, 0
@@ -177,29 +177,29 @@ def climb(
     return chain, score
 
 
-def _race(judge: Judge, chains: list[Chain], effort: Effort) -> tuple[Chain, float]:
+def _race(evaluator: Evaluator, chains: list[Chain], effort: Effort) -> tuple[Chain, float]:
     """The best of some chains, and its score on the last round's inputs."""
     for rows, keep in zip(effort.rows, (*effort.keep, 1), strict=True):
-        scores = judge.scores(chains, rows)
+        scores = evaluator.scores(chains, rows)
         chains = [chains[i] for i in np.argsort(scores, kind="stable")[:keep]]
     return chains[0], float(scores.min())
 
 
-def first_moves(judge: Judge, effort: Effort, most: int) -> list[Chain]:
+def first_moves(evaluator: Evaluator, effort: Effort, most: int) -> list[Chain]:
     """Where a climb may start: the best single moves of different features, and pairs where no single one does much."""
-    every = moves(judge.problem.space)
-    singles, scores = _sorted(judge, additions(Chain(), every, None), effort, max(4 * most, 12))
+    every = moves(evaluator.problem.space)
+    singles, scores = _sorted(evaluator, additions(Chain(), every, None), effort, max(4 * most, 12))
     found: dict[int, Chain] = {}
     for chain in singles:
         (feature,) = [t.block for t in chain.turns] or [-1 - g.column for g in chain.glides]
         found.setdefault(feature, chain)
     starts = list(found.values())[:most]
-    if scores[0] > max(FEEBLE * judge.best[: effort.rows[1]].mean(), LEFT * judge.problem.budget):
+    if scores[0] > max(FEEBLE * evaluator.best[: effort.rows[1]].mean(), LEFT * evaluator.problem.budget):
         some = _spread(_in_pairs(Chain(), every, None), PAIRS_PER_NEIGHBOUR * effort.wider(1, 1).breadth)
         try:
-            best, paired = _sorted(judge, some, effort, 8)
+            best, paired = _sorted(evaluator, some, effort, 8)
         except INTERRUPTIONS as why:
-            judge.monitor.interrupt(why)
+            evaluator.monitor.interrupt(why)
             return starts
         if some and paired[0] < scores[0]:
             starts = [*best[: max(1, most // 2)], *starts][:most]
@@ -220,48 +220,48 @@ def _spread(chains: list[Chain], n: int) -> list[Chain]:
     return chains if len(chains) <= n else [chains[i] for i in np.linspace(0, len(chains) - 1, n).astype(int)]
 
 
-def _sorted(judge: Judge, chains: list[Chain], effort: Effort, keep: int) -> tuple[list[Chain], FloatArray]:
+def _sorted(evaluator: Evaluator, chains: list[Chain], effort: Effort, keep: int) -> tuple[list[Chain], FloatArray]:
     """The better chains on the second round's inputs, and their scores, the best first."""
     if not chains:
         return [], np.zeros(0)
     scores = np.zeros(0)
     for rows, left in zip(effort.rows[:2], (keep, len(chains)), strict=True):
         try:
-            found = judge.scores(chains, rows)
+            found = evaluator.scores(chains, rows)
         except INTERRUPTIONS as why:
             if not scores.size:
                 raise
-            judge.monitor.interrupt(why)  # fewer inputs have judged them
+            evaluator.monitor.interrupt(why)  # fewer inputs have judged them
             break
         order = np.argsort(found, kind="stable")[:left]
         chains, scores = [chains[i] for i in order], found[order]
     return chains, scores
 
 
-def _promising(judge: Judge, chain: Chain, every: list[Glide | Turn], effort: Effort) -> list[Glide | Turn]:
+def _promising(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], effort: Effort) -> list[Glide | Turn]:
     """The moves that bring inputs nearest to the favourable side for their cost, from where the chain takes them."""
     per_move = len(additions(chain, every, None)) / max(len(every), 1)
     wanted = max(4, int(effort.breadth / max(per_move, 1.0)))
     if len(every) <= wanted:
         return every
-    if judge.ranked[0] != chain:
-        judge.ranked = (chain, _ranking(judge, chain, every))
-    return [every[i] for i in sorted(judge.ranked[1][:wanted])]
+    if evaluator.ranked[0] != chain:
+        evaluator.ranked = (chain, _ranking(evaluator, chain, every))
+    return [every[i] for i in sorted(evaluator.ranked[1][:wanted])]
 
 
-def _ranking(judge: Judge, chain: Chain, every: list[Glide | Turn]) -> IntArray:
+def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> IntArray:
     """Moves by what they do for the inputs' margins, for their cost; the best first."""
-    problem, n = judge.problem, min(RANKING_ROWS, len(judge.problem.inputs))
-    space, Z, best = problem.space, problem.inputs[:n], judge.best[:n]
+    problem, n = evaluator.problem, min(RANKING_ROWS, len(evaluator.problem.inputs))
+    space, Z, best = problem.space, problem.inputs[:n], evaluator.best[:n]
     here = Z
     if chain.n_features:
         delta = as_matrix([chain], problem.cost)
-        k = scale(replace(problem, inputs=Z), delta, model=judge.model).scalar[0]
+        k = scale(replace(problem, inputs=Z), delta, model=evaluator.model).scalar[0]
         usual = np.median(k[np.isfinite(k)]) if np.isfinite(k).any() else 1.0
         here = rays.positions(space, Z, delta[0], np.minimum(np.where(np.isfinite(k), k * (1 - 1e-9), usual), usual))
     after, paid = _moved(problem, here, every)
-    judge.spent += MARGIN_SHARE * (len(every) + 1) * n
-    margins = judge.model.margin(np.vstack([here, after.reshape(-1, space.width)]))
+    evaluator.spent += MARGIN_SHARE * (len(every) + 1) * n
+    margins = evaluator.model.margin(np.vstack([here, after.reshape(-1, space.width)]))
     short = np.maximum(-margins, 0.0).reshape(-1, n)
     # who pays much under the other directions has most to gain
     gain = (best * (short[0] - short[1:])).mean(axis=1) / np.maximum(paid, 0.1)
@@ -322,13 +322,13 @@ class GreedyChains:
         ordered, _ = in_order(problem, int(rng.integers(2**63)))
         n_inputs, few = len(ordered.inputs), min(n, 10)
         effort = Effort.of(int(max(self.rays_per_input * n_inputs * few, 1000)), n_inputs, few)
-        judge = Judge(ordered, np.full(n_inputs, problem.budget), problem.model, Monitor(), rays=effort.rays)
+        evaluator = Evaluator(ordered, np.full(n_inputs, problem.budget), problem.model, Monitor(), rays=effort.rays)
         chains: list[Chain] = []
         for _ in range(few):
-            chain, _ = climb(judge, Chain(), effort, most=self.max_features, allowance=effort.rays / few)
-            better = np.minimum(judge.best, judge.costs([chain], n_inputs)[0])
-            if chains and not better.sum() < judge.best.sum() * (1.0 - WORTH):
+            chain, _ = climb(evaluator, Chain(), effort, most=self.max_features, allowance=effort.rays / few)
+            better = np.minimum(evaluator.best, evaluator.costs([chain], n_inputs)[0])
+            if chains and not better.sum() < evaluator.best.sum() * (1.0 - WORTH):
                 break
-            judge.best = better
+            evaluator.best = better
             chains.append(chain)
         return problem.cost.normalise(as_matrix(chains, problem.cost))

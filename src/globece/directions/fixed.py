@@ -105,7 +105,7 @@ def direction_of(space: FeatureSpace, rules: Mapping[str, Any], called: str = "r
         space._check_known(called, [name])
         f = space[name]
         if f.is_block:
-            place = f.place(wish)
+            place = f.index(wish)
             if place is None:
                 raise wrong(f"{called}[{name!r}]", f"one of {list(f.categories)}", wish)
             if not f.permitted[place]:

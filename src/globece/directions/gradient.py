@@ -137,8 +137,8 @@ def _descend(
     with _steady(module):
         for step in range(1, settings.steps + 1):
             after, paid, split = terrain.travelled(rows, moved, torch)
-            chance = favourable(after.reshape(-1, space.width) @ terrain.to_native + terrain.native_start)
-            unfavourable = 1.0 - chance.reshape(count, len(rows))
+            probability = favourable(after.reshape(-1, space.width) @ terrain.to_native + terrain.native_start)
+            unfavourable = 1.0 - probability.reshape(count, len(rows))
             loss = (unfavourable.mean(dim=1) + weights * paid.mean(dim=1) + split).sum()
             (moved.grad,) = torch.autograd.grad(loss, [moved])
             adam.step()
@@ -251,7 +251,7 @@ def _favourable_chance(problem: Affected, module: Any, torch: Any) -> Any:
     leaves = [m for m in module.modules() if not list(m.children())]
     last = type(leaves[-1]).__name__ if leaves else ""
 
-    def chance(rows: Any) -> Any:
+    def probability(rows: Any) -> Any:
         out = module(rows)
         out = out.reshape(len(rows), -1)
         if favourable in ("above", "below"):
@@ -264,7 +264,7 @@ def _favourable_chance(problem: Affected, module: Any, torch: Any) -> Any:
             out = torch.softmax(out, dim=1)
         return out[:, _column(decide, favourable, out.shape[1])]
 
-    return chance
+    return probability
 
 
 def _column(decide: Any, favourable: Any, count: int) -> int:

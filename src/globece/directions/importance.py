@@ -163,8 +163,8 @@ def _given(problem: Affected) -> dict[str, float] | None:
 def permutation_importance(problem: Affected, rng: np.random.Generator) -> FloatArray:
     """How much the model's margin changes, on average, when one feature's values are exchanged among the rows.
 
-    The rows are the affected inputs, and beside them the favourable ones where they are at hand: a black box shows only
-    its decisions, and among the affected alone few of these would change.
+    The rows are the affected inputs and, where they are available, the favourable ones: a black box shows only its
+    decisions, and among the affected alone few of these would change.
     """
     space = problem.space
     Z = settled(problem.inputs, ROWS)

@@ -32,7 +32,7 @@ class DirectionGenerator(Protocol):
     """Proposes candidate directions; the search picks among them."""
 
     def propose(self, problem: Affected, n: int, rng: np.random.Generator) -> FloatArray:
-        """Return at most ``n`` directions, one a row, that break no constraint of the space."""
+        """Return at most ``n`` directions, one per row, that break no constraint of the space."""
         ...
 
 

@@ -56,7 +56,7 @@ def load_model(path: str | os.PathLike[str], *, allow_pickle: bool = False, trus
     allow_pickle
         Whether a pickle may be loaded. It runs code that its author chose: allow it only for your own files.
     trusted
-        Full names of types that a skops file may build beside those that skops knows to be harmless.
+        Full names of types that a skops file may build in addition to those that skops knows to be harmless.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class LightGBMClassifier(_LightGBM):
         return np.arange(self.n_classes)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, one a column."""
+        """Probability of each class, one per column."""
         scores = self._scores(X)
         return scores if scores.ndim == 2 else np.column_stack([1.0 - scores, scores])
 

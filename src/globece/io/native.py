@@ -25,7 +25,7 @@ DECIMALS = ("decimal32", "decimal64", "decimal128", "decimal256")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AbsentTable:
-    """A table of which only the description is at hand.
+    """A table of which only the description is available.
 
     Attributes
     ----------

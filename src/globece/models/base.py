@@ -23,7 +23,7 @@ class Allowance(NamedTuple):
 
 
 class Model:
-    """A model over the encoded matrix: the one question, and what callers want to know beside it.
+    """A model over the encoded matrix: the one question, and what else callers need to know.
 
     A kind of model answers :meth:`favourable`, :meth:`margin` and :meth:`first_flip`, and overrides of the rest what
     it knows better.
@@ -43,7 +43,7 @@ class Model:
     is_compiled
         Whether it stands for a model of the user's that can be asked as well.
     conditions
-        What its counterfactuals must survive beside the model's own decision, in words.
+        What its counterfactuals must survive in addition to the model's own decision, in words.
     """
 
     if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Model:
         Z
             Encoded rows, ``(n, width)``.
         directions
-            One a row, ``(m, width)``.
+            One per row, ``(m, width)``.
         limit
             Largest k that matters, ``(m, n)``.
         start

@@ -5,7 +5,7 @@ tried just past its own switches and on a grid, in order and in batches, until i
 last point that failed and the first that flipped finds the smallest k to a relative 1e-6. Between two grid points a
 model may flip and flip back unseen: that is why this is called searched, and the other models exact.
 
-The k that is reported goes on past that point by a hair, so that it does not lie on the boundary. A model that
+The k that is reported goes on slightly past that point, so that it does not lie on the boundary. A model that
 computes in single precision answers differently there from one batch to the next; where it gives scores, k goes on
 until they have risen by several times what that changes.
 """

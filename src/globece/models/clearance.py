@@ -35,7 +35,8 @@ def rounding_of_columns(space: FeatureSpace, inputs: Sequence[Input]) -> FloatAr
     out = space.rounding.copy()
     computed = {source.column for source in inputs if isinstance(source, Number) and source.forward is not None}
     for f in space.scalars:
-        if f.whole and f.start not in computed and max(abs(f.low), abs(f.high)) * out[f.start] <= 1.0:
+        rounds = out[f.start] and max(abs(f.low), abs(f.high)) > 1.0 / out[f.start]
+        if f.whole and not rounds and f.start not in computed:
             out[f.start] = 0.0
     return out
 
@@ -49,8 +50,8 @@ def _is_wide(space: FeatureSpace, column: int) -> bool:
     return held.unit == 0.0 and held.high >= 2.0**31 - 1.0
 
 
-def rounding_of_chances(chance: float | None, unit: float) -> float:
+def rounding_of_probabilities(probability: float | None, unit: float) -> float:
     """What making a probability of a score and comparing it with this one may cost, in log-odds."""
-    if chance is None or not 0.0 < chance < 1.0:
+    if probability is None or not 0.0 < probability < 1.0:
         return 0.0
-    return min(MADE_OF_SCORES * unit / (chance * (1.0 - chance)), MOST)
+    return min(MADE_OF_SCORES * unit / (probability * (1.0 - probability)), MOST)

@@ -108,7 +108,7 @@ class Decision:
         return np.asarray(answer == self.favourable, dtype=bool)
 
     def scores(self, rows: Any, n: int) -> tuple[FloatArray, ...]:
-        """What the model gives beside outcomes: numbers that rise as a row comes nearer to the favourable outcome.
+        """Scores, if the model gives them: numbers that rise as a row comes nearer to the favourable outcome.
 
         For more than two classes these are several ways of counting, of which one rises; none of a model that gives
         labels only.
@@ -127,16 +127,16 @@ class Decision:
             if found.ndim == 1:
                 return (found if place == 1 else -found,) if len(classes) == 2 else ()
             return (_lead(found, place),) if found.shape[1] == len(classes) else ()
-        by_chance = getattr(model, "predict_proba", None)
-        if by_chance is None:
+        by_probability = getattr(model, "predict_proba", None)
+        if by_probability is None:
             return ()
-        chances = self._numbers(self._answer(by_chance, rows, n))
-        if chances.ndim != 2 or chances.shape[1] != len(classes):
+        probabilities = self._numbers(self._answer(by_probability, rows, n))
+        if probabilities.ndim != 2 or probabilities.shape[1] != len(classes):
             return ()
         if len(classes) == 2 or self.threshold is not None:
-            return (chances[:, place],)
+            return (probabilities[:, place],)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return tuple(_lead(s, place) for s in (chances, np.log(chances), logit(chances)))
+            return tuple(_lead(s, place) for s in (probabilities, np.log(probabilities), logit(probabilities)))
 
     def _module_scores(self, found: NDArray[Any]) -> tuple[FloatArray, ...]:
         """The same of what a torch module gives."""
@@ -334,7 +334,7 @@ def _of_module(module: Any, name: str, favourable: Any, threshold: float | None,
         return Decision(Asked(module, values=True), name, favourable, threshold, None, timeout)
     if threshold is not None and not 0 <= threshold <= 1:
         raise InvalidParameterError(f"threshold must be a probability in [0, 1] for {name}; got {threshold!r}")
-    ask = Asked(module, by_chance=threshold is not None)
+    ask = Asked(module, by_probability=threshold is not None)
     return Decision(ask, name, 1 if favourable is None else favourable, threshold, None, timeout)
 
 

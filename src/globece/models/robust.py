@@ -1,4 +1,4 @@
-"""Recourse that lasts: what a counterfactual must survive beside the model's own decision.
+"""Recourse that lasts: what a counterfactual must survive in addition to the model's own decision.
 
 A counterfactual right on the boundary is undone by the next retraining or by a slip in a form. So the favourable
 condition can ask for more: a margin, the agreement of other models, survival of noise on the inputs (the paper's
@@ -184,7 +184,7 @@ class RobustModel(Model):
     parts
         Models that must all be favourable; each is a :class:`globece.models.compiling.adapt.Compiled` or a black box.
     errors
-        Errors on the inputs that must not matter, one a row, the first of them none.
+        Errors on the inputs that must not matter, one per row, the first of them none.
     robust
         What was asked for.
     """
@@ -309,7 +309,7 @@ class RobustModel(Model):
         return np.where(undecided, np.nan, k)
 
     def _settled(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray) -> FloatArray:
-        """An error added before travelling and after may round differently: where that decides, go a hair further."""
+        """An error added before travelling and after may round differently: where that decides, go slightly further."""
         cores = replace(self, parts=tuple(part.followed for part in self.parts))
         for i, delta in enumerate(directions):
             waiting = np.flatnonzero(np.isfinite(k[i]))

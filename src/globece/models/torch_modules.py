@@ -19,7 +19,7 @@ from globece.errors import ModelError, require
 from globece.space import FloatArray
 
 # What a module may end in, and what its outputs then are.
-HEADS = {"Sigmoid": "chances", "Softmax": "shares", "LogSoftmax": "log shares"}
+HEADS = {"Sigmoid": "probabilities", "Softmax": "shares", "LogSoftmax": "log shares"}
 ENOUGH = 64  # rows
 
 
@@ -111,14 +111,14 @@ class Asked:
     ----------
     module
         The torch module.
-    by_chance
+    by_probability
         Whether to give probabilities, for a threshold, and not just the class.
     values
         Whether outputs are values, not classes: they come as they are.
     """
 
     module: Any
-    by_chance: bool = False
+    by_probability: bool = False
     values: bool = False
 
     def __call__(self, rows: Any) -> FloatArray:
@@ -129,11 +129,11 @@ class Asked:
         if found.shape[1] == 1:
             value = found[:, 0]
             unknown = np.isnan(value)
-            if not self.by_chance:
-                second = value >= 0.5 if head == "chances" else value > 0.0
+            if not self.by_probability:
+                second = value >= 0.5 if head == "probabilities" else value > 0.0
                 return np.where(unknown[:, None], np.nan, np.eye(2)[second.astype(np.int64)])
-            chance = value if head == "chances" else expit(value)
-            return np.column_stack([1.0 - chance, chance])
-        if not self.by_chance or head in ("chances", "shares"):
+            probability = value if head == "probabilities" else expit(value)
+            return np.column_stack([1.0 - probability, probability])
+        if not self.by_probability or head in ("probabilities", "shares"):
             return found
         return np.asarray(np.exp(found) if head == "log shares" else softmax(found, axis=1))

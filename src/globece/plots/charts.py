@@ -60,9 +60,9 @@ class ProfileDisplay:
 
     Examples
     --------
-    >>> import numpy as np, globece as gc
+    >>> import numpy as np, globece as gce
     >>> X = np.array([[1.0], [2.0], [4.0], [9.0]])
-    >>> ex = gc.explain(lambda X: X[:, 0] > 5, X, favourable=True, rng=0)
+    >>> ex = gce.explain(lambda X: X[:, 0] > 5, X, favourable=True, rng=0)
     >>> display = ProfileDisplay.from_explanation(ex)
     >>> display.profile.coverage
     array([0.        , 0.33333333, 0.66666667, 1.        ])

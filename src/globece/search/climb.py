@@ -11,7 +11,7 @@ import numpy as np
 
 from globece.case.affected import Affected
 from globece.directions.chains import Chain, as_matrix, variations
-from globece.directions.climbing import Effort, Judge, climb, first_moves, in_order
+from globece.directions.climbing import Effort, Evaluator, climb, first_moves, in_order
 from globece.errors import check_count, keep_checked
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray
@@ -19,7 +19,7 @@ from globece.space import FloatArray
 SEARCH_ROWS = 8192  # inputs that a climb sees at most
 STARTS = 5  # single moves from which a chain is climbed
 NEEDLESS = 5e-4  # a move whose loss raises the score by no more than this share is left out
-PRUNING = 0.4  # share of the rays that pruning may take beside
+PRUNING = 0.4  # extra share of the rays that pruning may take
 FIRST, POLISHING = 0.45, 0.2  # shares of the rays for the first direction, and for polishing all of them together
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 
@@ -74,97 +74,100 @@ def _climbed(
     ordered, _ = in_order(problem, salt)
     per_input, least, most = problem.model.allowance
     rays_ = settings.rays or float(np.clip(per_input * len(ordered.inputs), least, most)) * (wanted + 1) / 2
-    # where rays are dear, a chain is not followed over all inputs before the end
+    # where rays are expensive, a chain is not followed over all inputs before the end
     ordered = replace(ordered, inputs=ordered.inputs[: int(np.clip(rays_ / 6, 512, SEARCH_ROWS))])
     n, nothing = len(ordered.inputs), np.full(len(ordered.inputs), problem.budget)
     effort = Effort.of(int(rays_), n, wanted)
-    judge = Judge(ordered, nothing, problem.model.rough(ROUGH_POINTS), monitor, rays=effort.rays)
+    evaluator = Evaluator(ordered, nothing, problem.model.rough(ROUGH_POINTS), monitor, rays=effort.rays)
     first: Chain | None = None
     chains: list[Chain] = []
     costs: list[FloatArray] = []
     try:
         for i in range(wanted):
-            judge.stage = f"direction {i + 1}"
+            evaluator.stage = f"direction {i + 1}"
             share = 1.0 if wanted == 1 else FIRST if i == 0 else (1.0 - FIRST - POLISHING) / (wanted - 1)
-            chain = _from_starts(judge, effort, settings, share * rays_)
+            chain = _from_starts(evaluator, effort, settings, share * rays_)
             first = first or chain
-            paid = judge.costs([chain], n)[0]
-            together = np.minimum(judge.best, paid)
-            if chains and not together.sum() < judge.best.sum() * (1.0 - plateau):
+            paid = evaluator.costs([chain], n)[0]
+            together = np.minimum(evaluator.best, paid)
+            if chains and not together.sum() < evaluator.best.sum() * (1.0 - plateau):
                 break
             chains.append(chain)
             costs.append(paid)
             monitor.found()
-            judge.best = together
-            judge.report(done=True)
+            evaluator.best = together
+            evaluator.report(done=True)
             if monitor.should_stop():
                 break
         if len(chains) > 1:
-            judge.stage = "polishing"
-            _polish(judge, chains, costs, effort, settings, rays_)
+            evaluator.stage = "polishing"
+            _polish(evaluator, chains, costs, effort, settings, rays_)
         if sum(chain.n_features + 1 for chain in chains) * n <= PRUNING * rays_:
-            _prune(judge, chains, costs)
+            _prune(evaluator, chains, costs)
     except INTERRUPTIONS as why:
         if first is None:
             raise
         chains = chains or [first]
         monitor.interrupt(why)
-    return problem.cost.normalise(as_matrix(chains, problem.cost)), judge.seen
+    return problem.cost.normalise(as_matrix(chains, problem.cost)), evaluator.seen
 
 
-def _from_starts(judge: Judge, effort: Effort, settings: Climb, allowance: float) -> Chain:
+def _from_starts(evaluator: Evaluator, effort: Effort, settings: Climb, allowance: float) -> Chain:
     """The best chain that is reached from a few single moves, or the best of these moves."""
-    end = judge.spent + allowance
+    end = evaluator.spent + allowance
     reached: list[Chain] = []
-    judge.ranked = (None, judge.ranked[1])  # what is left to be done has changed
-    starts = first_moves(judge, effort, STARTS)
-    judge.monitor.found()
+    evaluator.ranked = (None, evaluator.ranked[1])  # what is left to be done has changed
+    starts = first_moves(evaluator, effort, STARTS)
+    evaluator.monitor.found()
     try:
         for start in starts:
             share = 0.25 if reached else 0.6
-            chain, _ = climb(judge, start, effort, most=settings.max_features, allowance=share * allowance)
+            chain, _ = climb(evaluator, start, effort, most=settings.max_features, allowance=share * allowance)
             reached.append(chain)
-            if judge.spent >= end or judge.monitor.should_stop():
+            if evaluator.spent >= end or evaluator.monitor.should_stop():
                 break
         # on few inputs a longer chain may only seem better: all have the last word, where that is no great effort
-        n, last = len(judge.problem.inputs), list(dict.fromkeys([*reached, *starts[:1]]))
-        scores = judge.scores(last, n if len(last) * n < 0.5 * allowance else effort.rows[2])
+        n, last = len(evaluator.problem.inputs), list(dict.fromkeys([*reached, *starts[:1]]))
+        scores = evaluator.scores(last, n if len(last) * n < 0.5 * allowance else effort.rows[2])
     except INTERRUPTIONS as why:
-        judge.monitor.interrupt(why)
+        evaluator.monitor.interrupt(why)
         return (reached or starts)[0]
     return last[int(scores.argmin())]
 
 
 def _polish(
-    judge: Judge, chains: list[Chain], costs: list[FloatArray], effort: Effort, settings: Climb, rays_: float
+    evaluator: Evaluator, chains: list[Chain], costs: list[FloatArray], effort: Effort, settings: Climb, rays_: float
 ) -> None:
     """Climb on from each chain with the others in place, in turn, while that lowers the score."""
-    n, nothing = len(judge.problem.inputs), np.full(len(judge.problem.inputs), judge.problem.budget)
+    n, nothing = len(evaluator.problem.inputs), np.full(len(evaluator.problem.inputs), evaluator.problem.budget)
     before = np.inf
-    while judge.spent < rays_ and not judge.monitor.should_stop():
+    while evaluator.spent < rays_ and not evaluator.monitor.should_stop():
         for i, chain in enumerate(chains):
-            judge.best, judge.ranked = np.min([nothing, *costs[:i], *costs[i + 1 :]], axis=0), (None, judge.ranked[1])
-            share = max(rays_ - judge.spent, 0.0) / (len(chains) - i)
-            changed, _ = climb(judge, chain, effort, most=settings.max_features, allowance=share)
+            evaluator.best, evaluator.ranked = (
+                np.min([nothing, *costs[:i], *costs[i + 1 :]], axis=0),
+                (None, evaluator.ranked[1]),
+            )
+            share = max(rays_ - evaluator.spent, 0.0) / (len(chains) - i)
+            changed, _ = climb(evaluator, chain, effort, most=settings.max_features, allowance=share)
             if changed != chain:
-                paid = judge.costs([changed], n)[0]
-                if np.minimum(paid, judge.best).sum() < np.minimum(costs[i], judge.best).sum():
+                paid = evaluator.costs([changed], n)[0]
+                if np.minimum(paid, evaluator.best).sum() < np.minimum(costs[i], evaluator.best).sum():
                     chains[i], costs[i] = changed, paid
         after = float(np.min([nothing, *costs], axis=0).sum())
         if not after < before * (1.0 - 1e-3):
             break
         before = after
-    judge.report(done=True)
+    evaluator.report(done=True)
 
 
-def _prune(judge: Judge, chains: list[Chain], costs: list[FloatArray]) -> None:
+def _prune(evaluator: Evaluator, chains: list[Chain], costs: list[FloatArray]) -> None:
     """Leave out moves that nobody needs: on few inputs they did no harm, but somebody would have to read them."""
-    n, nothing = len(judge.problem.inputs), np.full(len(judge.problem.inputs), judge.problem.budget)
+    n, nothing = len(evaluator.problem.inputs), np.full(len(evaluator.problem.inputs), evaluator.problem.budget)
     for i in range(len(chains)):
         others = np.min([nothing, *costs[:i], *costs[i + 1 :]], axis=0)
         while chains[i].n_features > 1:
             shorter = [c for c in variations(chains[i]) if c.n_features < chains[i].n_features]
-            paid = judge.costs(shorter, n)
+            paid = evaluator.costs(shorter, n)
             scores = np.minimum(paid, others).sum(axis=1)
             best = int(scores.argmin())
             if scores[best] > np.minimum(costs[i], others).sum() * (1.0 + NEEDLESS):

@@ -80,7 +80,7 @@ class Race:
 def _race(
     problem: Affected, candidates: FloatArray, wanted: int, plateau: float, salt: int, monitor: Monitor
 ) -> IntArray:
-    """Judge all candidates on few inputs and the better ones on more; choose greedily among the last ones left."""
+    """Evaluate all candidates on few inputs and the better ones on more; choose greedily among the last ones left."""
     order = content_order(problem.inputs, salt)
     pool, costs = np.arange(len(candidates)), np.empty((0, 0))
     for stage, (rows, points, keep) in enumerate(_rungs(len(order), len(candidates), wanted)):
@@ -158,7 +158,7 @@ def _judge(problem: Affected, candidates: FloatArray, model: Model, monitor: Mon
 
 
 def _shortlist(costs: FloatArray, budget: float, wanted: int, keep: int) -> IntArray:
-    """Candidates worth another look: the best beside each prefix of the greedy choice, not only the best alone."""
+    """Candidates worth another look: the best together with each prefix of the greedy choice."""
     capped = np.minimum(costs, budget)
     best = np.full(capped.shape[1], budget)
     kept: list[int] = []

@@ -212,7 +212,7 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
         return box
     if decide.classes is None and decide.threshold is None and not module:
         message = (
-            f"{decide.name} has no classes: it is searched as a black box, and whoever it answers with "
+            f"{decide.name} has no classes: it is searched as a black box, and everyone it answers with "
             f"{decide.favourable!r} has the favourable outcome"
         )
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
@@ -280,7 +280,7 @@ def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         return _compile(model, space, decide)
     except (NotCompiled, MemoryError):
         raise
-    except Exception as error:  # whatever a library keeps otherwise than it did
+    except Exception as error:  # a library may keep its parts in a new way
         raise NotCompiled(f"reading it raised {type(error).__name__}: {error}") from error
 
 
@@ -316,7 +316,13 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         if planes is not None:
             inputs = inputs_of(own, name)
             return LinearModel.compose(
-                space, inputs, planes.coef, planes.intercept, closed=planes.closed, name=name, chance=final.threshold
+                space,
+                inputs,
+                planes.coef,
+                planes.intercept,
+                closed=planes.closed,
+                name=name,
+                probability=final.threshold,
             )
         if reading is not None:
             places = _tree_inputs(estimator, own, name)

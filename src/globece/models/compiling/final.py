@@ -132,16 +132,16 @@ def _thresholded(model: Any, kind: str, favourable: Any, threshold: float | None
     positive = model.classes_[1] if getattr(model, "pos_label", None) is None else model.pos_label
     inner = model.estimator_
     by = model.response_method if isinstance(model.response_method, str) else "auto"
-    uses_chance = by == "predict_proba" or (by == "auto" and hasattr(inner, "predict_proba"))
+    uses_probability = by == "predict_proba" or (by == "auto" and hasattr(inner, "predict_proba"))
     if own == "auto":
-        own = 0.5 if uses_chance else 0.0
-    chance = float(own) if uses_chance else float(expit(own))
-    if not uses_chance and kind_of(_last(inner)) not in LOGISTIC:
+        own = 0.5 if uses_probability else 0.0
+    probability = float(own) if uses_probability else float(expit(own))
+    if not uses_probability and kind_of(_last(inner)) not in LOGISTIC:
         raise NotCompiled(f"step {kind} cuts a decision function")
     if favourable == positive:
-        return inner, favourable, chance
+        return inner, favourable, probability
     # P(positive) < cut is P(other) > 1 - cut: the next number above
-    return inner, favourable, float(np.nextafter(1.0 - chance, 1.0))
+    return inner, favourable, float(np.nextafter(1.0 - probability, 1.0))
 
 
 def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[Any, float | None]:
@@ -227,10 +227,12 @@ def _two_classes(
 ) -> HalfSpaces:
     kind = kind_of(estimator)
     if threshold is None:
-        # predict gives the second class where the decision function is above 0, the first at 0 and below
+        # predict gives the second class where the decision function is above 0, the first at 0 and below; libsvm, which
+        # counts votes, gives the second at 0
+        first_at_zero = kind not in KERNELS
         if place == 1:
-            return HalfSpaces(coef, intercept, np.array([False]))
-        return HalfSpaces(-coef, -intercept, np.array([True]))
+            return HalfSpaces(coef, intercept, np.array([not first_at_zero]))
+        return HalfSpaces(-coef, -intercept, np.array([first_at_zero]))
     if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
         raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
     if getattr(estimator, "multi_class", None) == "multinomial":  # of older releases: a softmax of both signs

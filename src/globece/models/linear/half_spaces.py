@@ -18,7 +18,7 @@ import numpy as np
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
 from globece.models.base import Allowance, Model
-from globece.models.clearance import DOUBLE, rounding_of_chances, rounding_of_columns, unit_of_sum
+from globece.models.clearance import DOUBLE, rounding_of_columns, rounding_of_probabilities, unit_of_sum
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
 from globece.models.linear.kernel import sum_up, walk
 from globece.parallel import over_rows
@@ -98,7 +98,7 @@ class LinearModel(Model):
         *,
         closed: BoolArray | None = None,
         name: str = "linear model",
-        chance: float | None = None,
+        probability: float | None = None,
     ) -> LinearModel:
         """Compose half-spaces over a model's inputs with the steps that made these inputs.
 
@@ -112,7 +112,7 @@ class LinearModel(Model):
             Whether 0 counts as favourable; ``False`` by default.
         name
             What to call the model.
-        chance
+        probability
             Probability that is compared with, where probabilities are made of the margins.
 
         Raises
@@ -155,7 +155,7 @@ class LinearModel(Model):
             centre,
             offsets,
             unit,
-            rounding_of_chances(chance, unit),
+            rounding_of_probabilities(probability, unit),
             rounding_of_columns(space, inputs),
         )
 
@@ -179,7 +179,12 @@ class LinearModel(Model):
         margins, rounding = self._sums(Z)
         # what is reported must hold in whatever order it is summed
         out = self._follow(Z, margins - rounding, directions, limit, start, self._shares)
-        if self.space.rounding.any() and np.isinf(out).any():
+        narrow = bool(self.space.rounding.any())
+        if self.tables and not narrow:
+            # Where a margin moves in steps it may be nothing on a whole stretch: only the model itself decides there.
+            nearly = self._follow(Z, margins + rounding, directions, limit, start, (0.0, np.zeros(self.space.width)))
+            out[nearly + 1e-6 * np.maximum(1.0, nearly) < out] = np.nan
+        if narrow and np.isinf(out).any():
             # what flips, but nowhere clearly, is not "no recourse": it is left open
             i, j = np.flatnonzero(np.isinf(out).any(axis=1)), np.flatnonzero(np.isinf(out).any(axis=0))
             some = np.ix_(i, j)
@@ -243,7 +248,8 @@ class LinearModel(Model):
     @property
     def _times(self) -> float:
         """Roundings that a sum may add up to, in units of what it is summed from."""
-        return ROUNDINGS + len(self.space.features) / SUMMED_AT_ONCE
+        n = len(self.space.features)
+        return min(ROUNDINGS, n + 2.0) + n / SUMMED_AT_ONCE  # a sum of few parts rounds no more often than it has parts
 
     @property
     def _shares(self) -> tuple[float, FloatArray]:

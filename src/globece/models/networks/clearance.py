@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.models.clearance import rounding_of_chances
+from globece.models.clearance import rounding_of_probabilities
 from globece.models.networks.layers import SUBNORMAL, Layers, Net, compile_net
 from globece.models.networks.scratch import AT, BEGIN, FAST, ONE, ZERO
 from globece.parallel import over_rows
@@ -93,7 +93,13 @@ class Clearance:
 
     @classmethod
     def of(
-        cls, layers: Layers, closed: BoolArray, powers: Powers, asked: FloatArray, unit: float, chance: float | None
+        cls,
+        layers: Layers,
+        closed: BoolArray,
+        powers: Powers,
+        asked: FloatArray,
+        unit: float,
+        probability: float | None,
     ) -> Clearance:
         """Lay a network out.
 
@@ -109,7 +115,7 @@ class Clearance:
             Which scores make up each output, ``(scores, outputs)``.
         unit
             Rounding unit of the network's arithmetic.
-        chance
+        probability
             Probability that is compared with, where probabilities are made of the scores.
         """
         squares = np.square(asked)
@@ -118,7 +124,9 @@ class Clearance:
             (*powers.biases[:-1], powers.biases[-1] @ squares),
             layers.leaks,
         )
-        return cls(compile_net(layers, closed), compile_net(maps, closed), unit, rounding_of_chances(chance, unit))
+        return cls(
+            compile_net(layers, closed), compile_net(maps, closed), unit, rounding_of_probabilities(probability, unit)
+        )
 
     def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far each row's outputs exceed what rounding can do to them, the smallest; and how much that is."""

@@ -1,6 +1,6 @@
 """Torch modules, read: their layers in order, as affine maps with bends between them.
 
-A module of which only the parts are known may run them in any order, and do something else beside. So its forward is
+A module of which only the parts are known may run them in any order, and do something else as well. So its forward is
 traced, and must be its layers in order and nothing more; and whatever was read is compared with what the module itself
 gives for some random rows.
 """
@@ -47,7 +47,7 @@ def read_module(module: Any) -> Reading:
     _check_order(torch, module, name)
     _compare(module, layers, head, precision, name)
     classes = tuple(range(max(n, 2)))
-    return Reading(layers, powers, ModuleAnswer(module), classes, head, head == "chances", precision)
+    return Reading(layers, powers, ModuleAnswer(module), classes, head, head == "probabilities", precision)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ModuleAnswer:
     module: Any
 
     def __call__(self, V: FloatArray, wanted: str) -> FloatArray:
-        return torch_modules.Asked(self.module, wanted == "chance", wanted == "value")(V)
+        return torch_modules.Asked(self.module, wanted == "probability", wanted == "value")(V)
 
 
 def _kind(torch: Any, leaf: Any) -> str:
@@ -202,7 +202,7 @@ def _compare(module: Any, layers: Layers, head: str | None, precision: float, na
         raise ModelError(f"{name} raised {type(error).__name__} on {rows.shape[1]} inputs: {error}") from error
     with np.errstate(all="ignore"):
         read = scores = layers(rows.astype(np.float32 if precision > 1e-10 else np.float64).astype(np.float64))
-        if head == "chances":
+        if head == "probabilities":
             read = expit(scores)
         elif head is not None:
             read = softmax(scores, axis=1) if head == "shares" else log_softmax(scores, axis=1)

@@ -1,7 +1,7 @@
 """ReLU networks: exact rays, confirmed by the network itself.
 
 The kernel follows the network in double precision. The network's own sums, in single precision for most, are rounded,
-and right behind the first flip the rounding may win. So each answer is tried on the network and moved on by a hair
+and right behind the first flip the rounding may win. So each answer is tried on the network and moved on slightly
 until the network agrees by more than its sums would differ in another order.
 """
 
@@ -149,12 +149,12 @@ class ReLUNetwork(Model):
         # at the centre itself, by the steps' own arithmetic: there nothing is lost
         there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
         centred = scores.before(matrix, np.array(there))
-        chance = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
+        probability = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
         # a module takes its inputs in its own precision; others compute in that of their columns
         unit = max(0.5 * reading.precision, 0.0 if is_module(estimator) else unit_of_sum(space, inputs))
-        clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, chance)
+        clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, probability)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
-        wanted = "value" if classes is None else "class" if threshold is None else "chance"
+        wanted = "value" if classes is None else "class" if threshold is None else "probability"
         decide = Decision(Wanted(reading.ask, wanted), name, favourable, threshold, classes)
         layers, net = scores.before(matrix, shift), compile_net(centred, asks.closed)
         return cls(space, tuple(inputs), reading, asks, layers, centre, net, clearance, fill, decide)

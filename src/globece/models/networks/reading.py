@@ -36,12 +36,12 @@ class Reading:
         How rounding grows on the way there.
     ask
         What the network's own decision is taken from, given its inputs and what is wanted: ``"class"`` and
-        ``"chance"`` give a column for each class, ``"value"`` one of values.
+        ``"probability"`` give a column for each class, ``"value"`` one of values.
     classes
         One for each score, or two for a single one; ``None`` if the scores are values.
     head
-        What is made of the scores: ``"chances"`` (each by itself), ``"shares"`` or ``"log shares"`` (of all of them),
-        or nothing.
+        What is made of the scores: ``"probabilities"`` (each by itself), ``"shares"`` or ``"log shares"`` (of all of
+        them), or nothing.
     half_counts
         Whether a single score of exactly 0 gives the second class.
     precision
@@ -119,7 +119,7 @@ def conditions(reading: Reading, favourable: Any, threshold: float | None, name:
         shut = reading.half_counts == (place == 1) if threshold is None else True
         return Conditions(np.array([[sign]]), np.array([-_odds(threshold)]), np.array([shut]))
     one = np.eye(n)[place]
-    if threshold is not None and reading.head == "chances":
+    if threshold is not None and reading.head == "probabilities":
         return Conditions(one[:, None], np.array([-_odds(threshold)]), np.array([True]))
     if threshold is not None and n > 2:
         raise ModelError(f"the probability of one of {n} classes is no linear function of the scores")
@@ -164,7 +164,7 @@ def _read_mlp(estimator: Any) -> Reading:
         tuple(np.full(len(b), ACTIVATIONS[estimator.activation]) for b in biases[:-1]),
     )
     known = None if classes is None else tuple(np.asarray(classes).tolist())
-    head = None if classes is None else "shares" if n > 1 else "chances"
+    head = None if classes is None else "shares" if n > 1 else "probabilities"
     sums = MlpSums(tuple(weights), tuple(biases), estimator.activation == "relu")
     ask = MlpAnswer(sums, None if known is None else len(known))
     powers = Powers.of(layers.weights, layers.biases)
@@ -200,7 +200,7 @@ class MlpAnswer:
             return score
         if score.shape[1] > 1:
             return np.asarray(softmax(score, axis=1))
-        chance = expit(score[:, 0])
-        if wanted == "chance":
-            return np.column_stack([1.0 - chance, chance])
-        return np.asarray(np.eye(2)[(chance > 0.5).astype(np.int64)])
+        probability = expit(score[:, 0])
+        if wanted == "probability":
+            return np.column_stack([1.0 - probability, probability])
+        return np.asarray(np.eye(2)[(probability > 0.5).astype(np.int64)])

@@ -1,6 +1,6 @@
 """Names of the rows of the kernel's scratch arrays.
 
-Numba passes plain arrays for next to nothing and tuples of arrays dearly, so scratch is kept in a few arrays whose rows
+Numba passes plain arrays at almost no cost, but tuples of arrays slowly. So scratch is kept in a few arrays whose rows
 have names, and functions take many arguments.
 """
 

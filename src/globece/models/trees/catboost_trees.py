@@ -77,12 +77,12 @@ class _Above:
         return np.asarray(sums > self.limit)
 
 
-def _logit(chance: float | None) -> float:
-    if chance is None or chance == 0.5:
+def _logit(probability: float | None) -> float:
+    if probability is None or probability == 0.5:
         return 0.0
-    if not 0.0 < chance < 1.0:
-        raise ModelError(f"CatBoost's probability threshold of {chance:g} is only reached by rounding")
-    return -math.log(1.0 / chance - 1.0)
+    if not 0.0 < probability < 1.0:
+        raise ModelError(f"CatBoost's probability threshold of {probability:g} is only reached by rounding")
+    return -math.log(1.0 / probability - 1.0)
 
 
 def _sigmoid(sums: FloatArray) -> FloatArray:

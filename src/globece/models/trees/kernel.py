@@ -246,7 +246,7 @@ def _judge_rows(
 
 
 class Journey(NamedTuple):
-    """How each slot moves along the ray at hand; entries of slots that do not move mean nothing."""
+    """How each slot moves along the current ray; entries of slots that do not move mean nothing."""
 
     kind: Int32Array  # (slots,)
     step: FloatArray

@@ -73,10 +73,10 @@ def read_gradient_boosting(estimator: Any) -> Reading:
 def _second_chance(loss: Any) -> Function:
     """Probability of the second class as scikit-learn's loss computes it."""
 
-    def chance(sums: FloatArray) -> FloatArray:
+    def probability(sums: FloatArray) -> FloatArray:
         return np.asarray(loss.predict_proba(np.asarray(sums, dtype=np.float64))[:, 1])
 
-    return chance
+    return probability
 
 
 def read_hist_gradient_boosting(estimator: Any) -> Reading:

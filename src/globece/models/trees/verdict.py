@@ -73,10 +73,10 @@ def decide(verdict: Verdict, sums: FloatArray) -> bool:
                 return False
         return True
     if rule in (SOFTMAX_SINGLE, CHANCE_SINGLE):
-        chance, wins = _softmax_single(sums.astype(np.float32), place)
+        probability, wins = _softmax_single(sums.astype(np.float32), place)
     else:
-        chance, wins = _softmax_double(sums.copy(), place)
-    return wins if rule in (SOFTMAX_SINGLE, SOFTMAX_DOUBLE) else chance >= verdict.cut
+        probability, wins = _softmax_double(sums.copy(), place)
+    return wins if rule in (SOFTMAX_SINGLE, SOFTMAX_DOUBLE) else probability >= verdict.cut
 
 
 @njit(cache=True, error_model="numpy")
@@ -107,7 +107,7 @@ def plain_decide(verdict: Verdict, sums: FloatArray) -> BoolArray:
     kind = np.float32 if verdict.rule in (SOFTMAX_SINGLE, CHANCE_SINGLE) else np.float64
     scores = sums.astype(kind)
     risen = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(kind)
-    chances = risen / risen.astype(np.float64).sum(axis=1, keepdims=True).astype(kind)
+    probabilities = risen / risen.astype(np.float64).sum(axis=1, keepdims=True).astype(kind)
     if verdict.rule in (SOFTMAX_SINGLE, SOFTMAX_DOUBLE):
-        return np.asarray(chances.argmax(axis=1) == verdict.place)
-    return np.asarray(chances[:, verdict.place] >= verdict.cut)
+        return np.asarray(probabilities.argmax(axis=1) == verdict.place)
+    return np.asarray(probabilities[:, verdict.place] >= verdict.cut)
