@@ -222,3 +222,17 @@ def test_no_public_name_hides_a_package() -> None:
             if isinstance(node, ast.ImportFrom):
                 hidden += [f"{folder.name}.{a.asname or a.name}" for a in node.names if (a.asname or a.name) in beside]
     assert hidden == []
+
+
+def test_models_answer_for_themselves() -> None:
+    """Nobody outside `models/` asks which kind of model it has."""
+    kinds = {"BlackBox", "Compiled", "RobustModel", "LinearModel", "TreeEnsemble", "ReLUNetwork"}
+    asked = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if file.relative_to(PACKAGE).parts[0] == "models":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                named = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+                asked += [f"{file.name}: {ast.unparse(node)}"] if named & kinds else []
+    assert asked == []

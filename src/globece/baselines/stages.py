@@ -35,7 +35,7 @@ from globece.errors import (
     wrong,
 )
 from globece.explanation import Provenance
-from globece.models.blackbox import BlackBox
+from globece.models.base import Model
 from globece.progress import Monitor
 from globece.settings import Settings
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -54,9 +54,8 @@ class Prepared:
     settings: AresSettings
 
     @property
-    def box(self) -> BlackBox:
+    def box(self) -> Model:
         """The user's model."""
-        assert isinstance(self.case.model, BlackBox)
         return self.case.model
 
     @cached_property

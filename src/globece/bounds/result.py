@@ -16,7 +16,6 @@ from globece.case.recourse import score
 from globece.directions.rows import settled_order
 from globece.errors import InvalidParameterError, check_count, check_instance, check_number, wrong
 from globece.models.linear.half_spaces import LinearModel
-from globece.models.robust import RobustModel
 from globece.models.trees.ensemble import TreeEnsemble
 from globece.space import BoolArray, FloatArray, IntArray
 
@@ -119,8 +118,8 @@ def lower_bound(
     seconds = check_number("time_limit", time_limit, open_low=True, infinite=True)
     if within is not None and (not isinstance(within, np.ndarray) or within.shape != (len(problem.inputs),)):
         raise wrong("within", f"a cost for each of {len(problem.inputs):,} inputs", within)
-    if isinstance(problem.model, RobustModel):
-        return _strictest(problem, problem.model, count, seconds, within)
+    if problem.model.conditions:
+        return _strictest(problem, count, seconds, within)
     planes, ensemble = problem.model.half_spaces, problem.model.tree_ensemble
     if planes is not None:
         found = _linear(planes, problem)
@@ -171,17 +170,14 @@ def _trees(core: TreeEnsemble, problem: Affected, count: int, seconds: float, wi
     return replace(found, cost=cost, method=method, exact=bool(attained.all()), solved=chosen, attained=attained)
 
 
-def _strictest(
-    problem: Affected, model: RobustModel, solve: int, seconds: float, within: FloatArray | None
-) -> LowerBound:
+def _strictest(problem: Affected, solve: int, seconds: float, within: FloatArray | None) -> LowerBound:
     """The largest of the bounds of all that recourse must satisfy: what it must survive makes it no cheaper."""
-    share = seconds / len(model.parts)
-    found = [
-        lower_bound(replace(problem, model=part), solve=solve, time_limit=share, within=within) for part in model.parts
-    ]
+    parts = problem.model.requirements
+    share = seconds / len(parts)
+    found = [lower_bound(replace(problem, model=part), solve=solve, time_limit=share, within=within) for part in parts]
     cost = np.max([bound.cost for bound in found], axis=0)
     method = f"the strictest of {len(found)} conditions; {found[-1].method}"
     attained = np.isinf(cost)  # what satisfies one condition may not satisfy the others
-    if len(found) == 1 and not model.errors.any() and found[0].attained is not None:
+    if len(found) == 1 and not problem.model.has_noise and found[0].attained is not None:
         attained = found[0].attained
     return replace(found[0], cost=cost, method=method, exact=bool(attained.all()), attained=attained)

@@ -23,8 +23,9 @@ from globece.errors import (
     describe,
     wrong,
 )
+from globece.models.base import Model
 from globece.models.blackbox import BlackBox
-from globece.models.compiling.adapt import Compiled, as_model, compiled, robust_model
+from globece.models.compiling.adapt import black_box, compiled, robust_model
 from globece.models.compiling.checking import blur
 from globece.models.robust import Robust
 from globece.progress import TimeUp, is_timed
@@ -120,7 +121,7 @@ def pose(
     if robust is not None:
         check_instance("robust", robust, Robust)
     price, rows = cost_on(cost, given.space), given.rows
-    box: BlackBox | Compiled = as_model(
+    box = black_box(
         model,
         given.space,
         favourable=favourable,
@@ -129,14 +130,12 @@ def pose(
         scalars=settings.scalars,
         batch_rows=settings.batch_rows,
         timeout=settings.timeout,
-        compile=False,
     )
-    assert isinstance(box, BlackBox)
     try:
         decided = own_rows(box, given.X, rows)
-        if settings.exact and settings.scalars is None:
-            box = compiled_on(box, rows, decided)
-        asked = box if robust is None else robust_model(box, robust, sample(rows))
+        follows = settings.exact and settings.scalars is None
+        asked: Model = compiled_on(box, rows, decided) if follows else box
+        asked = asked if robust is None else robust_model(asked, robust, sample(rows))
     except TimeUp:
         raise TimeLimitError(
             f"time_limit was over before {box.name} was read, checked and asked about all {len(rows):,} rows; allow "
@@ -181,7 +180,7 @@ def generator_of(rng: Seed) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def own_rows(box: BlackBox | Compiled, X: Any, rows: Rows) -> BoolArray:
+def own_rows(box: BlackBox, X: Any, rows: Rows) -> BoolArray:
     """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
     decided = np.concatenate([np.zeros(0, dtype=bool), *(box.favourable(Z) for _, Z in rows.chunks())])
     if len(rows) > ASK_AT_ONCE:
@@ -206,17 +205,17 @@ def sample(rows: Rows) -> FloatArray:
     return rows.some(np.linspace(0, len(rows) - 1, min(rows.at_once, len(rows))).astype(np.int64))
 
 
-def compiled_on(box: BlackBox, rows: Rows, decided: BoolArray) -> BlackBox | Compiled:
+def compiled_on(box: BlackBox, rows: Rows, decided: BoolArray) -> Model:
     """The model followed exactly, if it can be compiled and agrees with the original on all rows."""
     if len(rows) <= rows.at_once:
         return compiled(box, rows.dense(), decided)
     made = compiled(box, sample(rows))
-    if not isinstance(made, Compiled):
+    if not made.is_compiled:
         return made
     differing = 0
     for part, Z in rows.chunks():
         seen = box.space.settle(Z)
-        margin = made.core.margin(seen)
+        margin = made.followed.margin(seen)
         wrong = (margin > 0.0) != decided[part]
         if wrong.any():
             differing += int((wrong & ~(np.abs(margin) <= blur(made, seen, margin))).sum())

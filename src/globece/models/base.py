@@ -122,6 +122,16 @@ class Model:
         return self
 
     @property
+    def requirements(self) -> tuple[Model, ...]:
+        """Models that must all be favourable: itself, unless it stands for several."""
+        return (self,)
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether a counterfactual must survive errors on its inputs."""
+        return False
+
+    @property
     def half_spaces(self) -> LinearModel | None:
         """The model as half-spaces, if it is linear: closed forms and a bound are known then."""
         return None

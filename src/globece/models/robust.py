@@ -210,6 +210,16 @@ class RobustModel(Model):
         return self.robust.described
 
     @property
+    def requirements(self) -> tuple[Any, ...]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether there are errors to survive."""
+        return bool(self.errors.any())
+
+    @property
     def rounding_unit(self) -> float:
         """The largest of the parts'."""
         return max(float(part.rounding_unit) for part in self.parts)

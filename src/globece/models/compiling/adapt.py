@@ -180,18 +180,42 @@ def as_model(
     True
     """
     check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
-    tried = None if scalars is None else check_scalars(scalars)
     if rows is not None:
         rows = check_matrix("rows", rows, space.width)
     if not isinstance(space, FeatureSpace):
         raise InvalidParameterError(
             f"space must be a FeatureSpace, such as FeatureSpace.from_frame gives; got a {type(space).__name__}"
         )
+    box = black_box(
+        model,
+        space,
+        favourable=favourable,
+        threshold=threshold,
+        grid=grid,
+        scalars=scalars,
+        batch_rows=batch_rows,
+        timeout=timeout,
+    )
+    return compiled(box, rows) if check_flag("compile", compile) and scalars is None else box
+
+
+def black_box(
+    model: Any,
+    space: FeatureSpace,
+    *,
+    favourable: Any,
+    threshold: float | None,
+    grid: int,
+    scalars: tuple[float, ...] | None,
+    batch_rows: int,
+    timeout: float | None,
+) -> BlackBox:
+    """The user's model as one of which only its decisions are known; the parameters are those of :func:`as_model`."""
     if isinstance(model, tuple):
         model = LinearRule.of(model)
+    tried = None if scalars is None else check_scalars(scalars)
     decide = replace(decision(model, favourable=favourable, threshold=threshold, timeout=timeout), model=model)
-    box = BlackBox(decide, space, check_grid(grid), check_count("batch_rows", batch_rows), tried)
-    return compiled(box, rows) if check_flag("compile", compile) and scalars is None else box
+    return BlackBox(decide, space, check_grid(grid), check_count("batch_rows", batch_rows), tried)
 
 
 def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> BlackBox | Compiled:
