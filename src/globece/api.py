@@ -13,7 +13,7 @@ from globece.auditing import (
     Audit,
     AuditSettings,
     Beneficiaries,
-    Looking,
+    CandidateSearch,
     Question,
     beneficiaries,
     find_groups,
@@ -206,7 +206,7 @@ def audit(
     asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         case = pose(model, given, cost=cost, budget=limit, **asked)
-        candidates = Looking(wanted, looking, seed, monitor)
+        candidates = CandidateSearch(wanted, looking, seed, monitor)
 
         def work(case: Case) -> Audit:
             question = Question(case, groups, levels, reference)

@@ -20,6 +20,7 @@ from tests.adversarial.tables import FRACTIONS, Table
 from tests.adversarial.walk import Rows, Walk
 
 STEPS = 12  # of a number's type: a sum in single precision keeps clear of a dozen roundings
+HALF_STEPS, HALVES = 2, ("float16", "halffloat")
 NOISE = 40.0  # times the largest rounding error seen: other processors fuse fewer products, and round more often
 ALONE = 10  # counterfactuals that are asked about one by one
 RAYS, POINTS = 8, 150  # rays that are walked in small steps
@@ -252,7 +253,8 @@ def _near(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: f
         if c.kind == "number" and (case.subject.single or c.type in FRACTIONS):
             x = near[c.name]
             ulp = np.spacing(np.abs(x).astype(np.float32)).astype(float) if c.type not in FRACTIONS else c.ulp(x)
-            near[c.name] = x + rng.integers(-STEPS, STEPS + 1, n) * ulp
+            steps = HALF_STEPS if c.type in HALVES else STEPS
+            near[c.name] = x + rng.integers(-steps, steps + 1, n) * ulp
     return near
 
 

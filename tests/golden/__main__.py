@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-WORDING = ("version", "generator", "notes", "model", "rests", "text", "note", "said")
+WORDING = ("version", "generator", "notes", "model", "rests", "text", "note")
 
 
 def record(folder: Path, only: str) -> int:

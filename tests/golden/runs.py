@@ -236,7 +236,7 @@ def _audit(found: Any, X: Any, by: Any = "sex", **asked: Any) -> str:
 
 def _benefits(found: Any, X: Any, mode: Any, **asked: Any) -> str:
     said = globece.who_benefits(found, X, {"income": 800.0, "housing": "own"}, mode=mode, **asked)
-    return json.dumps({"said": said.summary(), "explanation": json.loads(said.explanation.to_json())})
+    return json.dumps({"summary": said.summary(), "explanation": json.loads(said.explanation.to_json())})
 
 
 def _ares(method: Any, found: Any, X: Any, **asked: Any) -> str:
@@ -251,4 +251,4 @@ def _bound(found: Any, X: Any) -> str:
 
 def _robustness() -> str:
     ex = globece.explain(model("linear"), frame(), rng=0)
-    return json.dumps({"said": str(ex.robustness(models=(model("forest"),)).records())})
+    return json.dumps({"records": str(ex.robustness(models=(model("forest"),)).records())})

@@ -13,6 +13,7 @@ from scipy import stats
 import globece as gce
 from globece import Audit, AuditSettings, FeatureSpace, Settings, audit
 from globece.auditing import statistics as st
+from globece.auditing.measures import measured
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
 
 QUICK = {"settings": Settings(rays=1500), "judging": AuditSettings(permutations=499, resamples=200, checks=False)}
@@ -488,3 +489,10 @@ def test_ratios_are_between_groups_or_to_everybody() -> None:
     assert found.ratio(method="to_overall") == pytest.approx(min(min(s, whole) / max(s, whole) for s in scores))
     with pytest.raises(InvalidParameterError, match="method must be one of"):
         found.ratio(method="largest")
+
+
+def test_affected_inputs_that_are_unknown_are_not_taken_for_covered() -> None:
+    nobody, unknown = measured(10, np.zeros(0), 5.0), measured(10, np.zeros(0), 5.0, unknown=4)
+    assert (nobody.affected, nobody.coverage, nobody.score) == (0, 1.0, 0.0)
+    assert unknown.affected == 4
+    assert np.isnan([unknown.coverage, unknown.average_cost, unknown.score, *unknown.quantiles]).all()

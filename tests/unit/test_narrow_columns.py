@@ -113,3 +113,10 @@ def test_a_margin_of_nothing_on_a_whole_stretch_is_decided_by_the_model(favourab
     assert both.any()
     assert np.array_equal(both, np.isfinite(searched.scalars))
     assert np.allclose(ex.scalars[both], searched.scalars[both], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kept", ["float16", "float32", "float64"])
+def test_recourse_right_at_the_end_of_a_range_is_kept(kept: str) -> None:
+    X = np.column_stack([np.linspace(0.0, 5.0, 60), np.zeros(60)]).astype(kept)
+    ex = gce.explain(lambda A: (np.asarray(A)[:, 0] >= 5.0).astype(int), X, rng=0, budget=100.0)
+    assert (ex.n_affected, ex.coverage) == (59, 1.0)

@@ -2,7 +2,7 @@
 
 from globece.auditing.benefits import Beneficiaries, beneficiaries
 from globece.auditing.groups import Groups, find_groups
-from globece.auditing.pool import Looking
+from globece.auditing.pool import CandidateSearch
 from globece.auditing.result import Audit
 from globece.auditing.run import Question, run_audit
 from globece.auditing.settings import AuditSettings
@@ -11,8 +11,8 @@ __all__ = [
     "Audit",
     "AuditSettings",
     "Beneficiaries",
+    "CandidateSearch",
     "Groups",
-    "Looking",
     "Question",
     "beneficiaries",
     "find_groups",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from globece.auditing.measures import NOT_A_NUMBER, measured
-from globece.auditing.pool import Looking, Pool
+from globece.auditing.pool import CandidateSearch, Pool
 from globece.space import FloatArray, IntArray
 
 EVERYBODY = "everybody"
@@ -46,7 +46,7 @@ class Choice:
     everybody: tuple[IntArray, IntArray]
 
 
-def choose(pool: Pool, members: Sequence[IntArray], search: Looking, budget: float) -> Choice:
+def choose(pool: Pool, members: Sequence[IntArray], search: CandidateSearch, budget: float) -> Choice:
     """Let each group, and everybody, choose on each half from the candidates of that half."""
 
     def both(inputs: IntArray) -> tuple[IntArray, IntArray]:

@@ -109,6 +109,10 @@ def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **mor
     numbers, affected, ordered = Numbers.of(cost, budget), len(cost), np.sort(cost)
     # the smallest cost that so many can pay: no mean of two, as one of them may be no recourse
     at = [max(int(np.ceil(q * affected)) - 1, 0) for q in QUANTILES]
+    quantiles = tuple(float(ordered[i]) if affected else 0.0 for i in at)
+    if unknown and not affected:  # somebody is affected, and nothing is known of them
+        numbers = Numbers(0, 0, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
+        quantiles = (NOT_A_NUMBER,) * len(QUANTILES)
     return Measures(
         n=int(n),
         affected=affected + unknown,
@@ -116,7 +120,7 @@ def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **mor
         coverage=numbers.coverage,
         average_cost=numbers.average_cost,
         score=numbers.score,
-        quantiles=tuple(float(ordered[i]) if affected else 0.0 for i in at),
+        quantiles=quantiles,
         **more,
     )
 

@@ -31,7 +31,7 @@ FEWEST = 8  # affected inputs below which they are not split
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class CandidateSearch:
     """How candidates are looked for.
 
     Attributes
@@ -111,7 +111,7 @@ class Pool:
         scaled, far = (Scaled(s.scalar[:, inputs], s.cost[:, inputs]) for s in (self.scaled, self.far))
         return replace(self, scaled=scaled, far=far, half=self.half[inputs])
 
-    def best(self, inputs: IntArray, half: int | None, search: Looking, budget: float) -> IntArray:
+    def best(self, inputs: IntArray, half: int | None, search: CandidateSearch, budget: float) -> IntArray:
         """The candidates that together cost these inputs least, of those climbed on one half or of all."""
         mine = np.arange(len(self.directions)) if half is None else self.by_half[half]
         if not len(inputs):
@@ -136,7 +136,7 @@ def gather(
     case: Case,
     members: Sequence[IntArray],
     half: IntArray,
-    search: Looking,
+    search: CandidateSearch,
     reach: float = 1.0,
     shares: tuple[float, float] = (CLIMBED, FOLLOWED),
 ) -> tuple[Pool, IntArray]:
@@ -209,7 +209,7 @@ def within(scaled: Scaled, budget: float) -> Scaled:
 
 
 def _candidates(
-    parts: Sequence[Affected], search: Looking, n_inputs: int, share: float, left: int
+    parts: Sequence[Affected], search: CandidateSearch, n_inputs: int, share: float, left: int
 ) -> tuple[list[FloatArray], int]:
     """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at.
 
@@ -249,7 +249,7 @@ def _candidates(
     return [*climbed, *(directions for directions in more if len(directions))], seen
 
 
-def _shared_out(part: Affected, search: Looking, n_inputs: int) -> Search:
+def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int) -> Search:
     """The rays that an explanation of everybody would have, shared out over the climbs by their inputs.
 
     An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.

@@ -22,7 +22,7 @@ from globece.auditing.measures import (
     pairs_of,
     rejections,
 )
-from globece.auditing.pool import CONFIRMED, FEWEST, Looking, Pool, first_batch, gather, halves
+from globece.auditing.pool import CONFIRMED, FEWEST, CandidateSearch, Pool, first_batch, gather, halves
 from globece.auditing.result import Audit
 from globece.auditing.settings import AuditSettings
 from globece.auditing.verdict import conclude, headline
@@ -77,7 +77,7 @@ class Question:
         return np.maximum(self.control.labels, 0)
 
 
-def run_audit(question: Question, search: Looking, settings: AuditSettings, provenance: Provenance) -> Audit:
+def run_audit(question: Question, search: CandidateSearch, settings: AuditSettings, provenance: Provenance) -> Audit:
     """Answer the question; see :func:`globece.audit`."""
     q, large, pool, choice, final = _directions(question, search, settings)
     case, budget = q.case, q.case.budget
@@ -144,7 +144,7 @@ def _large(q: Question, settings: AuditSettings) -> list[str]:
 
 
 def _directions(
-    q: Question, search: Looking, settings: AuditSettings
+    q: Question, search: CandidateSearch, settings: AuditSettings
 ) -> tuple[Question, list[str], Pool, Choice, dict[str, IntArray]]:
     """Halves, candidates, choices on halves and on all; every counterfactual is predicted again.
 
@@ -188,7 +188,7 @@ def _directions(
 
 
 def _reached(
-    q: Question, large: list[str], reached: IntArray, search: Looking, settings: AuditSettings
+    q: Question, large: list[str], reached: IntArray, search: CandidateSearch, settings: AuditSettings
 ) -> tuple[Question, list[str]]:
     """What is left of a question when only some affected inputs were reached."""
     n = len(q.rows)
@@ -267,7 +267,7 @@ def _checks(
     large: list[str],
     cost: FloatArray,
     comparisons: tuple[Comparison, ...],
-    search: Looking,
+    search: CandidateSearch,
     settings: AuditSettings,
 ) -> list[Check]:
     """The headline comparison again, under other conditions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from globece.errors import InvalidParameterError, describe
@@ -22,7 +23,7 @@ class Allowance(NamedTuple):
     most: int
 
 
-class Model:
+class Model(ABC):
     """A model over the encoded matrix: the one question, and what else callers need to know.
 
     A kind of model answers :meth:`favourable`, :meth:`margin` and :meth:`first_flip`, and overrides of the rest what
@@ -72,14 +73,15 @@ class Model:
         is_compiled = False
         conditions = ""
 
+    @abstractmethod
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome."""
-        raise NotImplementedError
 
+    @abstractmethod
     def margin(self, Z: FloatArray) -> FloatArray:
         """How far each row is on the favourable side; negative on the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first_flip(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
@@ -104,7 +106,6 @@ class Model:
             say within a bounded effort: neither a k nor "none". Whoever asked must search such a ray or call it
             unknown, as :class:`globece.models.compiling.adapt.Compiled` does.
         """
-        raise NotImplementedError
 
     @property
     def rounding_unit(self) -> float:

@@ -110,8 +110,12 @@ class BlackBox(Model):
     @cached_property
     def units(self) -> FloatArray:
         """Rounding unit of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
-        single = is_module(self.decide.model) and not is_double(self.decide.model)
-        return np.maximum(self.space.rounding, SINGLE if single else 0.0)
+        return np.maximum(self.space.rounding, SINGLE if self._is_single else 0.0)
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether the model is a module that computes in single precision."""
+        return is_module(self.decide.model) and not is_double(self.decide.model)
 
     @property
     def unit(self) -> float:
@@ -305,7 +309,12 @@ class BlackBox(Model):
             k[which[clear]], low[which[~clear]] = middle[clear], middle[~clear]
 
     def _held(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
-        """Drop what is favourable only at the limit, and only as long as no number there changes in its last digit."""
+        """Drop what a module in single precision favours only at the limit, and only until a last digit there changes.
+
+        Any other model is as sure at the end of a range as anywhere else.
+        """
+        if not self._is_single:
+            return k
         rng = np.random.default_rng(0)
         for _ in range(STIRRED):
             ends = np.flatnonzero(rays_.glides[hit] & (k >= limit) & np.isfinite(k))
