@@ -59,7 +59,7 @@ def demo(out: Path, seed: int) -> None:
     )
     used: set[str] = set()
     for name, n in RUNS.items():
-        output.say(f"CandidateSearch for {n} direction(s) ...")
+        output.say(f"Looking for {n} direction(s) ...")
         ex = explain(model, X, favourable=1, space=space, n_directions=n, rng=seed, progress=True)
         console.rule(name.replace("-", " ").capitalize(), style="dim")
         output.show(ex, console)
