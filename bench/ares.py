@@ -214,7 +214,7 @@ def _timed(
     found, walls, cpus = [], [], []
     for seed in seeds:
         wall, cpu = time.perf_counter(), time.process_time()
-        made = method(paper.model, paper.x, space=space, cost=cost, budget=budget, rng=seed, settings=settings)
+        made = method(paper.model, paper.x, space=space, cost=cost, budget=budget, rng=seed, ares_settings=settings)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
         found.append(made)

@@ -50,7 +50,7 @@ def run() -> dict[str, Any]:
 
 def calibration(what: str) -> dict[str, Any]:
     """The share of audits that find a gap, over groups that are random: 30 % of the rows against the others."""
-    from globece import AuditSettings, FeatureSpace, Settings, audit
+    from globece import AuditSettings, Climb, FeatureSpace, audit
     from globece.datasets.user_studies import black_box_2
     from tests.paper_models import paper_problem
 
@@ -61,12 +61,12 @@ def calibration(what: str) -> dict[str, Any]:
     else:
         study = black_box_2(1200, gap=0.0)
         X, model, space, more = study.X, study.model, study.space, {"cost": study.cost}
-    judging = AuditSettings(checks=False, permutations=499, resamples=50, level=LEVEL)
+    settings = AuditSettings(checks=False, permutations=499, resamples=50, level=LEVEL)
     hits, start = {"coverage": 0, "average_cost": 0, "score": 0, "rejection_rate": 0}, time.perf_counter()
     affected = 0
     for i in range(ASSIGNMENTS[what]):
         group = np.where(np.random.default_rng(1000 + i).random(len(X)) < 0.3, "a", "b")
-        au = audit(model, X, by=group, space=space, rng=i, judging=judging, settings=Settings(rays=2500), **more)
+        au = audit(model, X, by=group, space=space, rng=i, audit_settings=settings, search=Climb(rays=2500), **more)
         affected = au.overall.affected
         for measure, gap in au.comparisons[0].gaps.items():
             hits[measure] += gap.p_adjusted < LEVEL
@@ -99,7 +99,7 @@ def power() -> dict[str, Any]:
     rule.coef_, rule.intercept_, rule.classes_ = np.zeros((1, d + 3)), np.array([1.0]), np.array([0, 1])
     rule.coef_[0, d], rule.coef_[0, d + 2], rule.n_features_in_ = -2.0, 2.0, d + 3
     affected, rest = np.flatnonzero(paper.affected), np.flatnonzero(~paper.affected)
-    judging = AuditSettings(checks=False, permutations=499, resamples=100, level=LEVEL)
+    settings = AuditSettings(checks=False, permutations=499, resamples=100, level=LEVEL)
     found, gaps, start = 0, [], time.perf_counter()
     for i in range(REPEATS):
         rng = np.random.default_rng(i)
@@ -118,7 +118,7 @@ def power() -> dict[str, Any]:
             space=space,
             rng=i,
             robust=Robust(models=(rule,)),
-            judging=judging,
+            audit_settings=settings,
         )
         gap = au.comparisons[0].gaps["score"]
         gaps.append(-gap.value)
@@ -134,12 +134,12 @@ def power() -> dict[str, Any]:
 
 def audits(dataset: str) -> list[dict[str, Any]]:
     """Audits of the paper's XGBoost model beside the paper's protocol for one direction."""
-    from globece import AuditSettings, Settings, UniformSampling, audit
+    from globece import AuditSettings, Climb, UniformSampling, audit
 
     on, german = case(dataset, "xgb"), dataset == "german_credit"
     quick = AuditSettings(permutations=19, resamples=20)
     for by in list(BY[dataset].values())[:1]:  # compiles the kernels, or reads them from the disk
-        audit(on.own, on.rows, by=by, space=on.space, cost=on.cost, rng=0, settings=Settings(rays=300), judging=quick)
+        audit(on.own, on.rows, by=by, space=on.space, cost=on.cost, rng=0, search=Climb(rays=300), audit_settings=quick)
     naive = naive_protocol(on, UniformSampling(n_features=5, power=5.0) if german else UniformSampling(), seed=0)
     found = []
     for name, by in BY[dataset].items():

@@ -64,7 +64,7 @@ def run() -> list[dict[str, Any]]:
 
 def measure(dataset: str, kind: str) -> list[dict[str, Any]]:
     """One model, n = 1 and n = 3."""
-    from globece import Settings, UniformSampling, explain
+    from globece import Climb, UniformSampling, explain
 
     free, german = case(dataset, kind), dataset == "german_credit"
     bound = case(dataset, kind, **_constraints(free))
@@ -72,9 +72,7 @@ def measure(dataset: str, kind: str) -> list[dict[str, Any]]:
 
     def ours(n: int, seed: int, on: Any = free, rays: int | None = None) -> tuple[Any, float]:
         start = time.process_time()
-        ex = explain(
-            on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, rng=seed, settings=Settings(rays=rays)
-        )
+        ex = explain(on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, rng=seed, search=Climb(rays=rays))
         return ex, time.process_time() - start
 
     ours(1, 0, rays=200)  # compiles the kernels, or reads them from the disk

@@ -28,7 +28,7 @@ def warm() -> None:
 
     X = np.random.default_rng(0).random((60, 3))
     for lam in (0.0, 0.1):
-        ares(lambda X: (X[:, 0] > 0.5).astype(int), X, settings=AresSettings(bins=3, objective=AccuracyCost(lam)))
+        ares(lambda X: (X[:, 0] > 0.5).astype(int), X, ares_settings=AresSettings(bins=3, objective=AccuracyCost(lam)))
 
 
 def reduction(on: Case, supports: Sequence[float] = REDUCTION) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def stages(on: Case, settings: Any) -> dict[str, Any]:
     except GlobeCEError as error:
         return {"empty": str(error)}
     start = time.perf_counter()
-    made = fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=settings)
+    made = fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, ares_settings=settings)
     return {
         "triples": len(ground),
         "generate_s": generated,

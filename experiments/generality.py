@@ -95,7 +95,7 @@ def compute(run: Run, name: str, kind: str) -> Data:
         fitted = time.process_time() - start
         explained = train.iloc[:SVM_EXPLAINED] if kind == "svm" else train
         start = time.process_time()
-        found = explain(model, explained, n_directions=3, rng=0, settings=_settings(kind, run.quick))
+        found = explain(model, explained, n_directions=3, rng=0, **_effort(kind, run.quick))
         seconds = time.process_time() - start
         seen = test.iloc[:SVM_EXPLAINED] if kind == "svm" else test
         unseen = found.apply(_known(found.space, seen))
@@ -120,12 +120,12 @@ def compute(run: Run, name: str, kind: str) -> Data:
     }
 
 
-def _settings(kind: str, quick: bool) -> Any:
-    from globece import Settings
+def _effort(kind: str, quick: bool) -> dict[str, Any]:
+    from globece import Climb, Settings
 
     if quick:
-        return Settings(rays=100, grid=16)
-    return Settings(rays=SVM_RAYS) if kind == "svm" else Settings()
+        return {"search": Climb(rays=100), "settings": Settings(grid=16)}
+    return {"search": Climb(rays=SVM_RAYS)} if kind == "svm" else {}
 
 
 def _known(space: Any, rows: Any) -> Any:

@@ -86,23 +86,23 @@ def on_test(runs: list[Any]) -> Data:
 
 def warm(on: Case) -> None:
     """Compile the kernels, or read them from the disk, so that no time has that in it."""
-    from globece import Settings, explain
+    from globece import Climb, explain
     from globece.baselines import AccuracyCost, AresSettings, ares
 
-    explain(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=Settings(rays=200))
+    explain(on.own, on.rows, space=on.space, cost=on.cost, rng=0, search=Climb(rays=200))
     x = np.random.default_rng(0).random((60, 3))
-    ares(lambda x: (x[:, 0] > 0.5).astype(int), x, settings=AresSettings(bins=3, objective=AccuracyCost(0.1)))
+    ares(lambda x: (x[:, 0] > 0.5).astype(int), x, ares_settings=AresSettings(bins=3, objective=AccuracyCost(0.1)))
 
 
 def ours(on: Case, n: int, seeds: range, rays: int | None = None) -> Data:
     """`explain` at its defaults."""
-    from globece import Settings, explain
+    from globece import Climb, explain
 
     runs, unseen = [], []
     for seed in seeds:
         start = time.process_time()
         found = explain(
-            on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, rng=seed, settings=Settings(rays=rays)
+            on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, rng=seed, search=Climb(rays=rays)
         )
         seconds = time.process_time() - start
         runs.append({"seed": seed, **measures(found.best_costs), "seconds": seconds})
@@ -115,15 +115,15 @@ def protocol(on: Case, dataset: str, seeds: range, samples: int) -> dict[str, Da
 
     The choice is greedy, so the first of three directions is the one that would have been chosen alone.
     """
-    from globece import Settings, explain
+    from globece import Race, Settings, explain
 
-    settings = Settings(select="fixed", max_scalar=SCALE, samples=samples)
+    settings = Settings(max_scalar=SCALE)
     runs: dict[int, list[Data]] = {1: [], 3: []}
     unseen: dict[int, list[Any]] = {1: [], 3: []}
     for seed in seeds:
         found = explain(
-            on.own, on.rows, space=on.space, cost=on.cost, n_directions=3, generator=sampling(dataset, seed),
-            settings=settings, rng=seed,
+            on.own, on.rows, space=on.space, cost=on.cost, n_directions=3,
+            search=Race(sampling(dataset, seed), samples, "fixed"), settings=settings, rng=seed,
         )  # fmt: skip
         other = found.apply(on.test_rows)
         for n in (1, 3):
@@ -174,7 +174,7 @@ def _rules(run: Run, on: Case, method: Any, settings: Any, seeds: range) -> Data
         start = time.process_time()
         try:
             found = method(
-                on.own, on.rows, space=on.space, cost=on.cost, budget=BUDGET, rng=seed, settings=settings,
+                on.own, on.rows, space=on.space, cost=on.cost, budget=BUDGET, rng=seed, ares_settings=settings,
                 time_limit=run.cap,
             )  # fmt: skip
         except InvalidDataError as error:  # no itemset is frequent enough

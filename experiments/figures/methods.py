@@ -36,20 +36,21 @@ STYLES: dict[str, dict[str, Any]] = {  # by name: the paper's order of colours, 
 
 def as_the_paper(run: Run, on: Any, generator: Any, n: int, seed: int = 0, select: Any = "fixed") -> Any:
     """Explain as the paper does, with exact scalars."""
-    from globece import Settings, explain
+    from globece import Race, Settings, explain
 
-    settings = Settings(select=select, max_scalar=5.0, samples=20 if run.quick else 1000)
+    race = Race(generator, 20 if run.quick else 1000, select)
+    settings = Settings(max_scalar=5.0)
     return explain(
-        on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, generator=generator, settings=settings, rng=seed
+        on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, search=race, settings=settings, rng=seed
     )
 
 
 def searched(run: Run, on: Any, n: int = 1) -> Any:
     """Explain by this library's own search."""
-    from globece import Settings, explain
+    from globece import Climb, explain
 
-    settings = Settings(rays=300) if run.quick else Settings()
-    return explain(on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, settings=settings, rng=0)
+    search = Climb(rays=300) if run.quick else Climb()
+    return explain(on.own, on.rows, space=on.space, cost=on.cost, n_directions=n, search=search, rng=0)
 
 
 def by_rules(run: Run, dataset: str, on: Any) -> Any:
@@ -60,7 +61,7 @@ def by_rules(run: Run, dataset: str, on: Any) -> Any:
     if run.quick:
         options |= {"evaluate": 300, "select": 300, "support": max(options["support"], 0.3)}
     settings = AresSettings(**options, objective=AccuracyCost(1 / BUDGET))
-    return fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, settings=settings)
+    return fast_ares(on.own, on.rows, space=on.space, cost=on.cost, rng=0, ares_settings=settings)
 
 
 def compared(run: Run, dataset: str, on: Any, variant: Any, select: str = "fixed") -> Data:

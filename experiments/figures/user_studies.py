@@ -65,9 +65,11 @@ def without(run: Run) -> Data:
 
 
 def _audited(run: Run, study: Any) -> Any:
-    from globece import AuditSettings, Settings, audit
+    from globece import AuditSettings, Climb, audit
 
-    few = {"settings": Settings(rays=300), "judging": AuditSettings(permutations=99, resamples=50)} if run.quick else {}
+    few = (
+        {"search": Climb(rays=300), "audit_settings": AuditSettings(permutations=99, resamples=50)} if run.quick else {}
+    )
     return audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, **few)
 
 

@@ -30,7 +30,7 @@ from globece.models.base import Model
 from globece.models.robust import Robust
 from globece.parallel import compile_timer
 from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
-from globece.search import Climb, Race, Search, check_n_directions, find_directions
+from globece.search import Search, check_n_directions, find_directions, search_of
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
@@ -77,7 +77,7 @@ def explain(
     search
         How directions are found: a :class:`globece.Climb` (the default), a :class:`globece.Race`, or one of your own.
     generator
-        What proposes directions, in short for ``search=Race(generator)``.
+        What proposes directions: short for ``search=Race(generator)``.
     rng
         A seed or a generator. Same seed, same result.
     progress
@@ -89,7 +89,7 @@ def explain(
         one call of the model (a batch of about a quarter of a second, or three times what a call takes however few
         rows it gets) and two seconds; compiling kernels, on their first use on a machine, is not counted.
     settings
-        How hard to search; see :class:`globece.Settings`.
+        How to ask the model; see :class:`globece.Settings`.
     robust
         What recourse must survive in addition to the model's own decision: a margin, other models, noise; see
         :class:`globece.Robust`. Who is affected stays the model's own decision.
@@ -104,7 +104,7 @@ def explain(
     (3, 1.0, 6.25)
     """
     settings = checked("settings", settings, Settings, Settings)
-    looking = _search_of(search, generator, settings)
+    looking = search_of(search, generator)
     wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
@@ -142,7 +142,7 @@ def audit(
     time_limit: float | None = None,
     settings: Settings | None = None,
     robust: Robust | None = None,
-    judging: AuditSettings | None = None,
+    audit_settings: AuditSettings | None = None,
 ) -> Audit:
     """Find out whether one group must travel further than another: recourse bias, with intervals and tests.
 
@@ -164,7 +164,7 @@ def audit(
         of more each with everybody else.
     n_directions
         Directions that each group, and everybody, may choose; ``"auto"`` for as many as lower the score noticeably.
-    judging
+    audit_settings
         How the groups are judged: level, smallest group, relevant gap; see :class:`globece.AuditSettings`.
 
     Examples
@@ -178,13 +178,13 @@ def audit(
     ('recourse bias', 'foreign = 1')
     """
     settings = checked("settings", settings, Settings, Settings)
-    judging = checked("judging", judging, AuditSettings, AuditSettings)
-    looking = _search_of(search, generator, settings)
+    audit_settings = checked("audit_settings", audit_settings, AuditSettings, AuditSettings)
+    looking = search_of(search, generator)
     wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
     rows, table = given.rows, given.table
-    groups = find_groups(by, table, rows, parameter="by", missing=judging.missing)
+    groups = find_groups(by, table, rows, parameter="by", missing=audit_settings.missing)
     if not len(rows):
         raise InvalidDataError("the frame has no rows; an audit compares groups of them")
     if len(groups) < 2:
@@ -193,7 +193,7 @@ def audit(
         )
     levels = None
     if control is not None:
-        levels = find_groups(control, table, rows, parameter="control", missing=judging.missing)
+        levels = find_groups(control, table, rows, parameter="control", missing=audit_settings.missing)
         if not any(len(np.unique(groups.labels[levels.labels == i])) > 1 for i in range(len(levels))):
             raise InvalidParameterError(
                 f"control leaves nothing to compare: no two groups share a level of {levels.by}; take another"
@@ -210,7 +210,7 @@ def audit(
 
         def work(case: Case) -> Audit:
             question = Question(case, groups, levels, reference)
-            return run_audit(question, candidates, judging, _provenance(case.model, looking.described))
+            return run_audit(question, candidates, audit_settings, _provenance(case.model, looking.described))
 
         found = trusting(case, work)
     counted = _counted(found.explanation.provenance, case.model, complete=monitor.stopped is None)
@@ -332,16 +332,3 @@ def _counted(provenance: Provenance, model: Model, *, complete: bool = True) -> 
 def _searched_rays(model: Model) -> int:
     """Rays that were searched because the compiled model could not decide them."""
     return sum(t.searched_rays for t in model.tallies)
-
-
-def _search_of(search: Search | None, generator: DirectionGenerator | None, settings: Settings) -> Search:
-    """The search that is asked for, whole or by its generator; climbing by default."""
-    if search is not None:
-        if generator is not None:
-            raise InvalidParameterError("give search or generator, not both: Race(generator) is a search")
-        if isinstance(search, type) or not isinstance(search, Search):
-            raise InvalidParameterError(f"search must be a Climb, a Race or have a find method; got {describe(search)}")
-        return search
-    if generator is None:
-        return Climb(settings.max_features, settings.rays)
-    return Race(generator, settings.samples, settings.select)

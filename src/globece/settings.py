@@ -1,32 +1,19 @@
-"""How hard to search, and how to ask the model."""
+"""How to ask the model where a ray first flips."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from globece.errors import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_limit,
-    keep_checked,
-)
+from globece.errors import check_count, check_flag, check_limit, keep_checked
 from globece.models.blackbox import check_grid, check_scalars
-
-MOST_SAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How hard to search.
+    """How to ask the model. How to search is the subject of :class:`globece.Climb` and :class:`globece.Race`.
 
     Parameters
     ----------
-    max_features, rays
-        How chains are climbed, where no search is given: as for :class:`globece.Climb`.
-    samples, select
-        How a generator's candidates race: as for :class:`globece.Race`.
     max_scalar
         Largest scalar, in addition to the budget; the paper's is 5.
     scalars
@@ -42,10 +29,6 @@ class Settings:
         Whether to follow the model exactly where it can be compiled; ``False`` treats every model as a black box.
     """
 
-    max_features: int = 6
-    rays: int | None = None
-    samples: int = 1000
-    select: Literal["scaled", "fixed"] = "scaled"
     max_scalar: float | None = None
     scalars: tuple[float, ...] | None = None
     grid: int = 256
@@ -56,10 +39,6 @@ class Settings:
     def __post_init__(self) -> None:
         keep_checked(
             self,
-            max_features=check_count("max_features", self.max_features),
-            rays=None if self.rays is None else check_count("rays", self.rays),
-            samples=check_count("samples", self.samples, high=MOST_SAMPLES),
-            select=check_choice("select", self.select, ("scaled", "fixed")),
             max_scalar=check_limit("max_scalar", self.max_scalar),
             scalars=None if self.scalars is None else tuple(check_scalars(self.scalars).tolist()),
             grid=check_grid(self.grid),

@@ -45,10 +45,10 @@ class Ask:
         ``immutable``, ``increasing``, ``decreasing``, ``ranges``, ``permitted``.
     price, budget, n_directions, settings, robust
         As for :func:`globece.explain`.
-    sampled
-        Whether a few random directions are taken in place of a search: quicker, and they move many features at once.
     doors
-        What else is tried beside ``explain``.
+        What else is tried besides ``explain``.
+    climb
+        How to climb; ``None`` takes a few random directions: quicker, and they move many features at once.
     """
 
     declared: dict[str, Any]
@@ -59,7 +59,7 @@ class Ask:
     settings: dict[str, Any]
     robust: dict[str, Any] | None
     doors: tuple[str, ...]
-    sampled: bool = False
+    climb: dict[str, Any] | None
     whole: dict[str, bool] = field(default_factory=dict)
 
     def space(self, table: Table) -> gce.FeatureSpace:
@@ -111,7 +111,8 @@ def draw(rng: np.random.Generator, table: Table) -> Ask:
     if rng.random() < 0.05:
         chosen["ranges"] = "unbounded"
     doors = [d for d in ("json", "apply", "bound", "solve", "benefits", "audit", "pickle") if rng.random() < _SHARE[d]]
-    settings: dict[str, Any] = {"rays": int(rng.choice([8, 16, 40])), "max_features": int(rng.integers(1, 5))}
+    climb = {"rays": int(rng.choice([8, 16, 40])), "max_features": int(rng.integers(1, 5))}
+    settings: dict[str, Any] = {}
     if rng.random() < 0.1:
         settings["exact"] = False
     if rng.random() < 0.06:
@@ -126,9 +127,10 @@ def draw(rng: np.random.Generator, table: Table) -> Ask:
         settings,
         _robust(rng) if rng.random() < 0.06 else None,
         tuple(doors),
+        climb,
         whole=whole,
     )
-    return replace(asked, sampled=True, settings={**settings, "samples": 6}) if rng.random() < 0.88 else asked
+    return replace(asked, climb=None) if rng.random() < 0.88 else asked
 
 
 _SHARE = {"json": 0.3, "apply": 0.4, "bound": 0.7, "solve": 0.15, "benefits": 0.15, "audit": 0.05, "pickle": 0.15}

@@ -75,16 +75,18 @@ def cost() -> gce.CostModel:
     return gce.CostModel.bins(space())
 
 
-QUICK = gce.Settings(rays=50, samples=4, grid=4)
+QUICK = gce.Settings(grid=4)
+CLIMB = gce.Climb(rays=50)
 BRIEF = gce.AuditSettings(smallest=2, permutations=19, resamples=20, checks=False)
 FEW = directions.FixedDirections(np.array([[1.0, 0, 0, 0, 0, 0], [1.0, 1.0, 0, 0, 0, 0]]))
 ANY = directions.UniformSampling()
+RACE = gce.Race(ANY, 4)
 RULES = baselines.AresSettings(support=0.2, bins=2, max_rules=2, max_width=3)
 
 
 @cache
 def explanation() -> gce.Explanation:
-    return gce.explain(f, rows(), space=space(), n_directions=2, rng=0, settings=QUICK)
+    return gce.explain(f, rows(), space=space(), n_directions=2, rng=0, settings=QUICK, search=CLIMB)
 
 
 @cache
@@ -92,12 +94,12 @@ def linear() -> tuple[Any, Any]:
     """A linear model of a matrix, and its explanation."""
     X = rows()[["a", "b"]].to_numpy()
     model = LogisticRegression().fit(X, (X[:, 0] > 0.5).astype(int))
-    return model, gce.explain(model, X, rng=0, settings=QUICK)
+    return model, gce.explain(model, X, rng=0, settings=QUICK, search=CLIMB)
 
 
 @cache
 def audited() -> gce.Audit:
-    return gce.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, judging=BRIEF, generator=FEW)
+    return gce.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, audit_settings=BRIEF, generator=FEW)
 
 
 @cache
@@ -107,7 +109,7 @@ def benefited() -> Any:
 
 @cache
 def ruled() -> baselines.RecourseSet:
-    return baselines.ares(f, rows(), space=space(), rng=0, settings=RULES)
+    return baselines.ares(f, rows(), space=space(), rng=0, ares_settings=RULES)
 
 
 @cache
@@ -163,19 +165,19 @@ def _front() -> list[Door]:
     model, ex = linear()
     matrix = X[["a", "b"]].to_numpy()
     base: dict[str, Any] = {"model": f, "X": X, "space": S, "settings": QUICK}
-    rules: dict[str, Any] = base | {"settings": RULES, "rng": 0}
+    rules: dict[str, Any] = {"model": f, "X": X, "space": S, "ares_settings": RULES, "rng": 0}
     return [
-        _door("explain", gce.explain, **base, rng=0, generator=ANY),
-        _door("explain (estimator)", gce.explain, model=model, X=matrix, rng=0, settings=QUICK),
-        _door("explain (no space)", gce.explain, model=f, X=X, rng=0, settings=QUICK, generator=ANY),
-        _door("audit", gce.audit, **base, rng=0, by="d", judging=BRIEF, generator=FEW),
+        _door("explain", gce.explain, **base, rng=0, search=RACE),
+        _door("explain (estimator)", gce.explain, model=model, X=matrix, rng=0, settings=QUICK, search=CLIMB),
+        _door("explain (no space)", gce.explain, model=f, X=X, rng=0, settings=QUICK, search=RACE),
+        _door("audit", gce.audit, **base, rng=0, by="d", audit_settings=BRIEF, generator=FEW),
         _door(
             "audit (no space)",
             gce.audit,
             model=f,
             X=X[["a"]],
             by=X["d"],
-            judging=BRIEF,
+            audit_settings=BRIEF,
             generator=directions.FixedDirections([[1.0]]),
         ),
         _door("who_benefits", gce.who_benefits, **base, action={"a": 1.0}),
@@ -202,11 +204,11 @@ def _spaces() -> list[Door]:
 
     def used(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
         """Build a space and explain with it, so that what is accepted must also work."""
-        return lambda **given: gce.explain(f, X, space=build(**(good | given)), rng=0, settings=QUICK, generator=ANY)
+        return lambda **given: gce.explain(f, X, space=build(**(good | given)), rng=0, settings=QUICK, search=RACE)
 
     def priced(build: Callable[..., Any], **good: Any) -> Callable[..., Any]:
         return lambda **given: gce.explain(
-            f, X, space=S, cost=build(**(good | given)), rng=0, settings=QUICK, generator=ANY
+            f, X, space=S, cost=build(**(good | given)), rng=0, settings=QUICK, search=RACE
         )
 
     doors = [
@@ -239,23 +241,25 @@ def _settings() -> list[Door]:
     model, _ = linear()
 
     def explained(**given: Any) -> Any:
-        return gce.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given))
+        return gce.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given), search=CLIMB)
+
+    def climbed(**given: Any) -> Any:
+        return gce.explain(f, X, space=S, rng=0, settings=QUICK, search=replace(CLIMB, **given))
 
     def raced(**given: Any) -> Any:
-        generator = directions.UniformSampling()
-        return gce.explain(f, X, space=S, rng=0, settings=replace(QUICK, **given), generator=generator)
+        return gce.explain(f, X, space=S, rng=0, settings=QUICK, search=replace(RACE, **given))
 
     def judged(**given: Any) -> Any:
-        judging = replace(BRIEF, **given)
-        return gce.audit(f, X, by="d", space=S, rng=0, settings=QUICK, judging=judging, generator=FEW)
+        audit_settings = replace(BRIEF, **given)
+        return gce.audit(f, X, by="d", space=S, rng=0, settings=QUICK, audit_settings=audit_settings, generator=FEW)
 
     def lasting(**given: Any) -> Any:
         return gce.explain(
-            model, X[["a", "b"]].to_numpy(), rng=0, settings=QUICK, robust=gce.Robust(**given), generator=ANY
+            model, X[["a", "b"]].to_numpy(), rng=0, settings=QUICK, robust=gce.Robust(**given), search=RACE
         )
 
     def rules(**given: Any) -> Any:
-        return baselines.ares(f, X, space=S, rng=0, settings=replace(RULES, **given))
+        return baselines.ares(f, X, space=S, rng=0, ares_settings=replace(RULES, **given))
 
     def aimed(objective: Any) -> Callable[..., Any]:
         return lambda **given: rules(objective=objective(**given))
@@ -263,7 +267,10 @@ def _settings() -> list[Door]:
     return [
         _door("Settings", gce.Settings),
         _door("explain(Settings)", explained, of=gce.Settings),
-        _door("explain(Settings, generator)", raced, of=gce.Settings),
+        _door("Climb", gce.Climb),
+        _door("explain(Climb)", climbed, of=gce.Climb),
+        _door("Race", gce.Race, generator=ANY),
+        _door("explain(Race)", raced, of=gce.Race),
         _door("AuditSettings", gce.AuditSettings),
         _door("audit(AuditSettings)", judged, of=gce.AuditSettings),
         _door("Robust", gce.Robust),
@@ -300,7 +307,7 @@ def _generators() -> list[Door]:
     for kind, given in good.items():
 
         def explained(kind: Any = kind, **named: Any) -> Any:
-            return gce.explain(f, X, space=S, rng=0, settings=QUICK, generator=kind(**named))
+            return gce.explain(f, X, space=S, rng=0, settings=QUICK, search=gce.Race(kind(**named), 4))
 
         doors.append(_door(kind.__name__, kind, **given))
         if kind is not directions.GradientDescent:
@@ -308,11 +315,13 @@ def _generators() -> list[Door]:
             doors.append(_door(f"{kind.__name__}.propose", kind(**given).propose, problem=P, n=3, rng=_rng()))
 
     def closed(**named: Any) -> Any:
-        return gce.explain(model, matrix, rng=0, settings=QUICK, generator=directions.ClosedForm(**named))
+        return gce.explain(model, matrix, rng=0, settings=QUICK, search=gce.Race(directions.ClosedForm(**named), 4))
 
     def local_rows(**named: Any) -> Any:
         method = directions.nearest_favourable(**named)
-        return gce.explain(f, X, space=S, rng=0, settings=QUICK, generator=directions.FromLocal(method, rows=5))
+        return gce.explain(
+            f, X, space=S, rng=0, settings=QUICK, search=gce.Race(directions.FromLocal(method, rows=5), 4)
+        )
 
     rules = directions.FixedDirections.from_rules
     return [
@@ -412,7 +421,7 @@ def warm_up() -> dict[str, str]:
     model, ex = linear()
     X = rows()[["a", "b"]].to_numpy()
     for robust in (None, gce.Robust(margin=0.1), gce.Robust(noise=0.1, draws=2), gce.Robust(models=(model,))):
-        gce.explain(model, X, rng=0, settings=QUICK, generator=ANY, robust=robust)
+        gce.explain(model, X, rng=0, settings=QUICK, search=RACE, robust=robust)
     ex.lower_bound()
     shut = {}
     for door in all_doors():

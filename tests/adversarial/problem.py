@@ -88,6 +88,9 @@ def _answered(case: Case) -> Report:
     return Report(case.seed, kind, ex.provenance.method, why, tuple(failures), checks=tuple(doors))
 
 
+FEW = gce.Race(gce.UniformSampling(), 6)
+
+
 def explained(case: Case, X: Any, **more: Any) -> gce.Explanation:
     """The explanation that is asked for."""
     ask = case.ask
@@ -102,7 +105,7 @@ def explained(case: Case, X: Any, **more: Any) -> gce.Explanation:
         n_directions=ask.n_directions,
         settings=gce.Settings(**ask.settings, **more),
         robust=robust,
-        generator=gce.UniformSampling() if ask.sampled else None,
+        search=FEW if ask.climb is None else gce.Climb(**ask.climb),
         rng=case.seed,
         **case.subject.asked,
     )
@@ -252,9 +255,9 @@ def _audit(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
         cost=ex.cost,
         budget=ex.budget,
         n_directions=2,
-        generator=gce.UniformSampling(),  # an audit searches several times
-        settings=gce.Settings(**{**case.ask.settings, "samples": 6}),
-        judging=gce.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
+        search=FEW,  # an audit searches several times
+        settings=gce.Settings(**case.ask.settings),
+        audit_settings=gce.AuditSettings(permutations=19, resamples=20, smallest=5, checks=case.seed % 2 == 0),
         rng=case.seed,
         **case.subject.asked,
     )

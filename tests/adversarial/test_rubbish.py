@@ -66,7 +66,7 @@ def test_every_door_opens_with_what_it_takes() -> None:
         lambda: gce.explain(f, rows(), settings={}),
         lambda: gce.explain(f, rows(), settings=0),
         lambda: gce.explain(f, rows(), settings=np.array([1, 2])),
-        lambda: gce.audit(f, rows(), by="d", judging={}),
+        lambda: gce.audit(f, rows(), by="d", audit_settings={}),
         lambda: gce.explain(f, rows(), n_directions=True),
         lambda: gce.explain(f, rows(), budget=np.array([1.0])),
         lambda: gce.explain(f, rows(), favourable=np.array([0, 1])),
@@ -127,8 +127,8 @@ def test_a_users_own_model_is_refused_where_an_adapted_one_is_wanted_and_the_mes
 def test_settings_keep_numbers_of_other_types_as_pythons_own() -> None:
     from decimal import Decimal
 
-    settings = gce.Settings(grid=np.array(8), samples=np.int32(9), timeout=Decimal("1.5"), exact=np.True_)  # type: ignore[arg-type]
-    assert [type(v) for v in (settings.grid, settings.samples, settings.timeout, settings.exact)] == [
+    settings = gce.Settings(grid=np.array(8), batch_rows=np.int32(9), timeout=Decimal("1.5"), exact=np.True_)  # type: ignore[arg-type]
+    assert [type(v) for v in (settings.grid, settings.batch_rows, settings.timeout, settings.exact)] == [
         int,
         int,
         float,

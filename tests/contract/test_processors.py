@@ -32,7 +32,7 @@ EXPLAINED = """
 import json, sys, warnings
 import numpy as np, torch
 import globece
-from globece import FeatureSpace, Settings, explain
+from globece import Climb, FeatureSpace, explain
 from sklearn.linear_model import LogisticRegression
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
@@ -57,7 +57,7 @@ linear.intercept_ = np.array([-(M.mean(0) / M.std(0)).sum() - 0.5], dtype=np.flo
 found = {}
 for name, model, rows in (("network", module(torch.nn.ReLU), M), ("searched", module(torch.nn.Tanh), M),
                           ("single precision", linear, narrow)):
-    ex = explain(model, rows, rng=0, settings=Settings(rays=1500), space=FeatureSpace.from_matrix(rows))
+    ex = explain(model, rows, rng=0, search=Climb(rays=1500), space=FeatureSpace.from_matrix(rows))
     delta = ex.space.check_directions(np.eye(6)[[0]] - 0.5 * np.eye(6)[[4]])
     k = ex.model.first_flip(ex.inputs, delta, np.full((1, ex.n_affected), 6.0))
     after = ex.counterfactuals().after

@@ -87,7 +87,6 @@ def test_a_black_box_among_them_is_searched() -> None:
             space=matrix_space(X),
             rng=0,
             robust=Robust(models=(other,)),
-            settings=gce.Settings(samples=30),
         )
     assert ex.provenance.method == "searched"
     assert ex.n_covered

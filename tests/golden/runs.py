@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import globece
-from globece import CostModel, FeatureSpace, Robust, Settings, UniformSampling
+from globece import Climb, CostModel, FeatureSpace, Race, Robust, Settings, UniformSampling
 from globece.auditing import AuditSettings
 from globece.baselines import AresSettings, ares, fast_ares
 
@@ -137,20 +137,20 @@ def _space(**constraints: Any) -> FeatureSpace:
 def runs() -> Iterator[tuple[str, Run]]:
     """Every run with its name."""
     X, M = frame(), matrix()
-    few = Settings(grid=32, rays=4_000)
+    few: dict[str, Any] = {"settings": Settings(grid=32), "search": Climb(rays=4_000)}
     for kind in ("linear", "forest", "boosting", "gradient", "network", "svc"):
-        yield f"explain {kind}", lambda kind=kind: _explain(model(kind), X, settings=few if kind == "svc" else None)
+        yield f"explain {kind}", lambda kind=kind: _explain(model(kind), X, **few if kind == "svc" else {})
     for kind in ("matrix linear", "matrix forest", "matrix svc", "torch", "xgboost", "lightgbm"):
-        settings = few if "svc" in kind else None
+        asked = few if "svc" in kind else {}
         wanted = 0 if kind == "torch" else None
         yield (
             f"explain {kind}",
-            lambda kind=kind, s=settings, wanted=wanted: _explain(model(kind), M, settings=s, favourable=wanted),
+            lambda kind=kind, asked=asked, wanted=wanted: _explain(model(kind), M, favourable=wanted, **asked),
         )
     others = {"polars": pl.from_pandas(X), "pyarrow": pa.Table.from_pandas(X, preserve_index=False)}
     for library, rows in others.items():
-        yield f"explain function {library}", lambda rows=rows: _explain(grants, rows, settings=few)
-    yield "explain polars", lambda: _explain(_Native(model("boosting")), others["polars"], settings=few, n_directions=2)
+        yield f"explain function {library}", lambda rows=rows: _explain(grants, rows, **few)
+    yield "explain polars", lambda: _explain(_Native(model("boosting")), others["polars"], n_directions=2, **few)
     for n in (2, 3, "auto"):
         yield f"explain linear n={n}", lambda n=n: _explain(model("linear"), X, n_directions=n)
         yield f"explain forest n={n}", lambda n=n: _explain(model("forest"), X, n_directions=n)
@@ -164,15 +164,13 @@ def runs() -> Iterator[tuple[str, Run]]:
         )
         yield (
             f"explain {kind} sampled",
-            lambda kind=kind: _explain(model(kind), X, generator=UniformSampling(), settings=Settings(samples=150)),
+            lambda kind=kind: _explain(model(kind), X, search=Race(UniformSampling(), 150)),
         )
     yield "explain linear deciles", lambda: _explain(model("linear"), X, cost=CostModel.deciles(_space(), frame()))
     yield "explain linear max_scalar", lambda: _explain(model("linear"), X, settings=Settings(max_scalar=2.0))
     yield (
         "explain forest fixed",
-        lambda: _explain(
-            model("forest"), X, generator=UniformSampling(), settings=Settings(samples=80, select="fixed")
-        ),
+        lambda: _explain(model("forest"), X, search=Race(UniformSampling(), 80, select="fixed")),
     )
     yield "explain forest black box", lambda: _explain(model("forest"), X, settings=Settings(exact=False, grid=16))
     yield "explain ridge below", lambda: _explain(model("ridge"), X, threshold=0.3, favourable="below")
@@ -188,7 +186,7 @@ def runs() -> Iterator[tuple[str, Run]]:
     yield "robustness linear", _robustness
     for kind in ("linear", "forest", "network"):
         yield f"audit {kind}", lambda kind=kind: _audit(model(kind), X)
-    yield "audit function", lambda: _audit(grants, X, settings=few)
+    yield "audit function", lambda: _audit(grants, X, **few)
     yield "audit linear control", lambda: _audit(model("linear"), X, control="housing")
     yield "audit forest three", lambda: _audit(model("forest"), X, by="job", reference="skilled")
     yield (
@@ -196,8 +194,8 @@ def runs() -> Iterator[tuple[str, Run]]:
         lambda: _audit(
             _Native(model("linear")),
             others["polars"],
-            generator=UniformSampling(),
-            settings=Settings(samples=30, grid=16),
+            search=Race(UniformSampling(), 30),
+            settings=Settings(grid=16),
         ),
     )
     yield "audit matrix bins", lambda: _audit(model("matrix forest"), M, by={"x2": [30, 50]})
@@ -230,8 +228,8 @@ def _explain(found: Any, X: Any, **asked: Any) -> str:
 
 
 def _audit(found: Any, X: Any, by: Any = "sex", **asked: Any) -> str:
-    judging = AuditSettings(permutations=99, resamples=99)
-    return globece.audit(found, X, by=by, rng=0, judging=judging, **asked).to_json()
+    audit_settings = AuditSettings(permutations=99, resamples=99)
+    return globece.audit(found, X, by=by, rng=0, audit_settings=audit_settings, **asked).to_json()
 
 
 def _benefits(found: Any, X: Any, mode: Any, **asked: Any) -> str:
@@ -241,7 +239,7 @@ def _benefits(found: Any, X: Any, mode: Any, **asked: Any) -> str:
 
 def _ares(method: Any, found: Any, X: Any, **asked: Any) -> str:
     settings = AresSettings(support=0.15) if method is ares else None
-    return str(method(found, X, rng=0, settings=settings, **asked).to_json())
+    return str(method(found, X, rng=0, ares_settings=settings, **asked).to_json())
 
 
 def _bound(found: Any, X: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from globece import CostModel, Explanation, FeatureSpace, Settings, UniformSampling, explain
+from globece import CostModel, Explanation, FeatureSpace, Race, Settings, UniformSampling, explain
 from tests.paper_models import Kind, paper_problem
 
 SEEDS = range(5)
@@ -42,8 +42,10 @@ def paper_protocol(dataset: str, kind: Kind, n: int, seed: int) -> Explanation:
         space=space,
         cost=CostModel.bins(space, widths=problem.bin_widths),
         n_directions=n,
-        generator=UniformSampling(cost=2.0, n_features=5 if german else 2, power=5.0 if german else 1.0),
-        settings=Settings(select="fixed", max_scalar=5.0, scalars=tuple(np.linspace(0, 5, 1000)[1:])),
+        search=Race(
+            UniformSampling(cost=2.0, n_features=5 if german else 2, power=5.0 if german else 1.0), select="fixed"
+        ),
+        settings=Settings(max_scalar=5.0, scalars=tuple(np.linspace(0, 5, 1000)[1:])),
         rng=seed,
     )
 

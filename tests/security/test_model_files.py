@@ -201,11 +201,10 @@ def test_lightgbm_regressor_needs_a_threshold(rows: pd.DataFrame, tmp_path: Path
     loaded = load_model(tmp_path / "model.txt")
     assert isinstance(loaded, LightGBMRegressor)
     assert np.array_equal(loaded.predict(rows), model.predict(rows))
-    few = gce.Settings(samples=20)
-    ex = gce.explain(loaded, rows, threshold=0.0, rng=0, settings=few)
+    ex = gce.explain(loaded, rows, threshold=0.0, rng=0)
     assert ex.n_affected == int((model.predict(rows) < 0).sum())
     with pytest.raises(ModelError, match="threshold="):
-        gce.explain(loaded, rows, rng=0, settings=few)
+        gce.explain(loaded, rows, rng=0)
 
 
 # -- the rest -----------------------------------------------------------------------------------------------------

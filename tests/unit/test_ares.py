@@ -47,7 +47,7 @@ SETTINGS = AresSettings(support=0.05, bins=4, objective=AccuracyCost(0.1))
 
 @pytest.fixture(scope="module")
 def found() -> RecourseSet:
-    return ares(approve, mixed_frame(200), space=mixed_space(mixed_frame(200)), rng=0, settings=SETTINGS)
+    return ares(approve, mixed_frame(200), space=mixed_space(mixed_frame(200)), rng=0, ares_settings=SETTINGS)
 
 
 # -- items and itemsets ------------------------------------------------------------------------------------------------
@@ -222,8 +222,8 @@ def test_features_need_not_match_when_the_constraint_is_lifted() -> None:
     )
     assert features
     assert differ > 0
-    lifted = ares(approve_matrix, X, space=space, rng=0, settings=settings)
-    bound = ares(approve_matrix, X, space=space, rng=0, settings=AresSettings(support=0.2, bins=3))
+    lifted = ares(approve_matrix, X, space=space, rng=0, ares_settings=settings)
+    bound = ares(approve_matrix, X, space=space, rng=0, ares_settings=AresSettings(support=0.2, bins=3))
     assert lifted.coverage >= bound.coverage
 
 
@@ -326,7 +326,7 @@ def test_local_search_finds_the_best_small_set(options: dict[str, int]) -> None:
 
 
 def test_it_stops_when_accuracy_reaches_its_bound(found: RecourseSet) -> None:
-    easy = ares(lambda X: (X["housing"] == "own").astype(int), mixed_frame(100), rng=0, settings=AresSettings())
+    easy = ares(lambda X: (X["housing"] == "own").astype(int), mixed_frame(100), rng=0, ares_settings=AresSettings())
     assert easy.coverage == easy.ground_set.accuracy == 1.0
     assert found.coverage <= found.ground_set.accuracy
 
@@ -334,8 +334,8 @@ def test_it_stops_when_accuracy_reaches_its_bound(found: RecourseSet) -> None:
 def test_lambda_zero_aims_at_accuracy_alone_and_one_over_budget_at_the_score() -> None:
     X, kept = matrix(300), {"support": 0.05, "bins": 5, "max_rules": 3}
     space = matrix_space(X)
-    blunt = ares(approve_matrix, X, space=space, settings=AresSettings(**kept, objective=AccuracyCost(0.0)))
-    fine = ares(approve_matrix, X, space=space, settings=AresSettings(**kept, objective=AccuracyCost(0.1)))
+    blunt = ares(approve_matrix, X, space=space, ares_settings=AresSettings(**kept, objective=AccuracyCost(0.0)))
+    fine = ares(approve_matrix, X, space=space, ares_settings=AresSettings(**kept, objective=AccuracyCost(0.1)))
     assert fine.score <= blunt.score
     assert blunt.coverage >= fine.coverage - 1e-12
     # the trace is 1 - score / budget
@@ -387,7 +387,7 @@ def test_constraints_hold() -> None:
     )
     for target in ("middle", "nearest"):
         settings = AresSettings(support=0.05, bins=4, target=target, match_features=target == "middle")
-        cf = ares(approve, X, space=space, rng=0, settings=settings).counterfactuals()
+        cf = ares(approve, X, space=space, rng=0, ares_settings=settings).counterfactuals()
         before, after = space.encode(cf.before), space.encode(cf.after)
         assert len(before)
         assert (cf.before["age"] == cf.after["age"]).all()
@@ -405,7 +405,7 @@ def test_the_seed_alone_decides_and_inputs_stay(tmp_path: Path) -> None:
     before = hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest()
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     settings = AresSettings(support=0.05, bins=4, evaluate=500, objective=AccuracyCost(0.1), race_rows=50)
-    texts = [fast_ares(approve, X, rng=seed, settings=settings).to_json() for seed in (1, 1, 2)]
+    texts = [fast_ares(approve, X, rng=seed, ares_settings=settings).to_json() for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest() == before
     assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
@@ -414,7 +414,8 @@ def test_the_seed_alone_decides_and_inputs_stay(tmp_path: Path) -> None:
 def test_hashing_order_changes_nothing() -> None:
     code = (
         "from tests.problems import *\nfrom globece.baselines import *\n"
-        "print(fast_ares(approve, mixed_frame(80), rng=3, settings=AresSettings(support=0.1, evaluate=300)).to_json())"
+        "few = AresSettings(support=0.1, evaluate=300)\n"
+        "print(fast_ares(approve, mixed_frame(80), rng=3, ares_settings=few).to_json())"
     )
     said = {
         subprocess.run(
@@ -435,8 +436,8 @@ def test_row_order_and_batches_change_nothing() -> None:
     space = matrix_space(X)
     order = np.random.default_rng(5).permutation(200)
     kept = {"support": 0.05, "bins": 5, "objective": AccuracyCost(0.1), "evaluate": 400, "race_rows": 40}
-    a = fast_ares(approve_matrix, X, space=space, rng=0, settings=AresSettings(**kept))
-    b = fast_ares(approve_matrix, X[order], space=space, rng=0, settings=AresSettings(**kept, batch_rows=13))
+    a = fast_ares(approve_matrix, X, space=space, rng=0, ares_settings=AresSettings(**kept))
+    b = fast_ares(approve_matrix, X[order], space=space, rng=0, ares_settings=AresSettings(**kept, batch_rows=13))
     assert [r.text(space) for r in a.rules] == [r.text(space) for r in b.rules]
     assert a.score == b.score
 
@@ -444,7 +445,7 @@ def test_row_order_and_batches_change_nothing() -> None:
 def test_several_rule_sets_differ_and_are_good() -> None:
     X = matrix(300)
     settings = AresSettings(support=0.05, bins=5, objective=AccuracyCost(0.1), evaluate=300, max_rules=4)
-    sets = several(approve_matrix, X, 4, space=matrix_space(X), rng=0, settings=settings)
+    sets = several(approve_matrix, X, 4, space=matrix_space(X), rng=0, ares_settings=settings)
     assert len(sets) > 1
     assert [s.score for s in sets] == sorted(s.score for s in sets)
     assert len({s.to_json() for s in sets}) == len(sets)
@@ -452,7 +453,9 @@ def test_several_rule_sets_differ_and_are_good() -> None:
 
 def test_subgroups_of_the_user() -> None:
     X = mixed_frame(200)
-    made = ares(approve, X, space=mixed_space(X), subgroups=["housing", ("job", "school")], rng=0, settings=SETTINGS)
+    made = ares(
+        approve, X, space=mixed_space(X), subgroups=["housing", ("job", "school")], rng=0, ares_settings=SETTINGS
+    )
     names = {tuple(c.feature for c in outer) for outer in made.subgroups}
     assert names <= {("housing",), ("job", "school")}
     for group in made.by_group():
@@ -495,7 +498,7 @@ def test_nobody_affected() -> None:
 
 
 def test_stopping_early_returns_the_best_so_far() -> None:
-    made = ares(approve, mixed_frame(200), rng=0, settings=SETTINGS, time_limit=0)
+    made = ares(approve, mixed_frame(200), rng=0, ares_settings=SETTINGS, time_limit=0)
     assert not made.provenance.complete
     assert any("stopped early" in note for note in made.provenance.notes)
 
@@ -506,7 +509,7 @@ def test_stopping_early_returns_the_best_so_far() -> None:
         if progress.stage == "rules" and progress.done == 2:
             raise KeyboardInterrupt
 
-    cut = ares(approve, mixed_frame(200), rng=0, settings=SETTINGS, progress=interrupt)
+    cut = ares(approve, mixed_frame(200), rng=0, ares_settings=SETTINGS, progress=interrupt)
     assert not cut.provenance.complete
     assert cut.n_rules >= 1
     assert {"changes predicted", "rules"} <= set(seen)
@@ -573,7 +576,7 @@ def test_a_broken_file_is_refused(found: RecourseSet, change: Any, match: str) -
 def test_a_ground_set_too_small_or_too_large(settings: dict[str, Any], error: type[Exception], match: str) -> None:
     X = matrix(300)
     with pytest.raises(error, match=match):
-        ares(approve_matrix, X, space=matrix_space(X), settings=AresSettings(**settings))
+        ares(approve_matrix, X, space=matrix_space(X), ares_settings=AresSettings(**settings))
 
 
 def test_a_single_feature() -> None:
@@ -584,7 +587,7 @@ def test_a_single_feature() -> None:
 def test_no_favourable_rows() -> None:
     X = matrix(100)
     nobody = lambda X: np.zeros(len(X), dtype=int)  # noqa: E731
-    made = ares(nobody, X, space=matrix_space(X), rng=0, settings=AresSettings(support=0.1))
+    made = ares(nobody, X, space=matrix_space(X), rng=0, ares_settings=AresSettings(support=0.1))
     assert made.coverage == 0.0
     assert made.average_cost == np.inf
     assert made.score == 10.0
@@ -593,7 +596,7 @@ def test_no_favourable_rows() -> None:
     assert made.to_json() == RecourseSet.from_json(made.to_json()).to_json()
     settings = AresSettings(support=0.1, thens_from="favourable")
     with pytest.raises(InvalidDataError, match="no row has the favourable outcome"):
-        ares(nobody, X, space=matrix_space(X), settings=settings)
+        ares(nobody, X, space=matrix_space(X), ares_settings=settings)
 
 
 def test_nothing_can_move() -> None:
@@ -645,7 +648,7 @@ def test_wrong_subgroups(subgroups: Any, error: type[Exception], match: str) -> 
 def test_rubbish_settings_are_named(name: str, value: Any) -> None:
     X = matrix(50)
     with pytest.raises(InvalidParameterError, match=name):
-        ares(approve_matrix, X, space=matrix_space(X), settings=AresSettings(**{name: value}))
+        ares(approve_matrix, X, space=matrix_space(X), ares_settings=AresSettings(**{name: value}))
 
 
 @pytest.mark.parametrize(
@@ -669,7 +672,7 @@ def test_rubbish_parameters_are_named(name: str, value: Any, error: type[Excepti
 
 def test_a_lambda_that_outweighs_recourse_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="lam must be at most 1 / budget"):
-        ares(approve_matrix, matrix(50), settings=AresSettings(objective=AccuracyCost(0.2)))
+        ares(approve_matrix, matrix(50), ares_settings=AresSettings(objective=AccuracyCost(0.2)))
     with pytest.raises(InvalidParameterError, match="lam"):
         AccuracyCost(-1)
     with pytest.raises(InvalidParameterError, match="cover"):
@@ -683,7 +686,7 @@ def test_a_model_that_raises_is_named() -> None:
         return approve_matrix(X)
 
     with pytest.raises(ModelError, match=r"picky in call \d+ on"):
-        ares(picky, matrix(50), space=matrix_space(matrix(50)), settings=AresSettings(support=0.1))
+        ares(picky, matrix(50), space=matrix_space(matrix(50)), ares_settings=AresSettings(support=0.1))
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
@@ -728,15 +731,15 @@ def test_rules_stand_beside_an_audit() -> None:
     space, y = matrix_space(X), approve_matrix(X)
     model = LogisticRegression(max_iter=500).fit(X, y)
     old = X[:, 5] > np.median(X[:, 5])
-    quick = gce.Settings(rays=400)
+    quick = gce.Climb(rays=400)
     rules = fast_ares(model, X, space=space, rng=0)
-    audit = gce.audit(model, X, space=space, by={"old": old, "young": ~old}, rng=0, settings=quick)
+    audit = gce.audit(model, X, space=space, by={"old": old, "young": ~old}, rng=0, search=quick)
     groups = rules.beside(audit)
     assert [g.name for g in groups] == ["old", "young"]
     assert sum(g.rules.n_affected for g in groups) == rules.n_affected
     for g in groups:
         assert g.score == audit.by_group[g.name].score
         assert 0.0 <= g.rules.coverage <= 1.0
-    some = gce.audit(model, X[:200], space=space, by={"old": old[:200], "young": ~old[:200]}, rng=0, settings=quick)
+    some = gce.audit(model, X[:200], space=space, by={"old": old[:200], "young": ~old[:200]}, rng=0, search=quick)
     with pytest.raises(InvalidDataError, match="200 rows"):
         rules.beside(some)

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 import globece as gce
-from globece import Audit, AuditSettings, FeatureSpace, Settings, audit
+from globece import Audit, AuditSettings, Climb, FeatureSpace, audit
 from globece.auditing import statistics as st
 from globece.auditing.measures import measured
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
 
-QUICK = {"settings": Settings(rays=1500), "judging": AuditSettings(permutations=499, resamples=200, checks=False)}
+QUICK = {"search": Climb(rays=1500), "audit_settings": AuditSettings(permutations=499, resamples=200, checks=False)}
 MODEL = (np.array([1.0, -0.6, 0.0]), -4.0)  # approves where income - 0.6 debt > 4
 GAP_MODEL = (np.array([1.0, -0.6, -2.0]), -4.0)  # group 1 must bring two more
 
@@ -36,7 +36,7 @@ def audited(model: Any, X: np.ndarray, by: Any = "foreign", rng: int = 0, **more
 
 @pytest.fixture(scope="module")
 def biased() -> Audit:
-    return audited(GAP_MODEL, rows(), judging=AuditSettings(permutations=499, resamples=200))
+    return audited(GAP_MODEL, rows(), audit_settings=AuditSettings(permutations=499, resamples=200))
 
 
 # -- promise 12 ------------------------------------------------------------------------------------------------------
@@ -143,10 +143,10 @@ def test_fairlearns_grammar(biased: Audit) -> None:
 
 def test_no_gap_is_told_from_too_little_evidence() -> None:
     X = rows(1200, seed=3)
-    calm = audited(MODEL, X, judging=AuditSettings(permutations=199, resamples=200, checks=False, relevant=1.0))
+    calm = audited(MODEL, X, audit_settings=AuditSettings(permutations=199, resamples=200, checks=False, relevant=1.0))
     assert calm.verdict.conclusion == "no relevant gap"
     assert calm.verdict.against is None
-    few = audited(MODEL, rows(110, seed=3), judging=AuditSettings(smallest=10, checks=False, relevant=0.2))
+    few = audited(MODEL, rows(110, seed=3), audit_settings=AuditSettings(smallest=10, checks=False, relevant=0.2))
     assert few.verdict.conclusion == "not enough evidence"
     assert "not enough evidence" in few.verdict.text.lower()
     assert any("probability" in warning for warning in few.verdict.warnings)
@@ -321,7 +321,7 @@ def test_missing_values_are_their_own_group_or_an_error() -> None:
     found = audited(MODEL, X, by=label)
     assert found.groups.names == ("a", "b", "(missing)")
     with pytest.raises(InvalidDataError, match="missing in 80 rows; missing='group'"):
-        audited(MODEL, X, by=label, judging=AuditSettings(missing="error"))
+        audited(MODEL, X, by=label, audit_settings=AuditSettings(missing="error"))
 
 
 def test_overlapping_masks_say_where() -> None:
@@ -347,7 +347,7 @@ def test_overlapping_masks_say_where() -> None:
         ({"by": "foreign", "control": "nobody"}, "control names unknown column"),
         ({"by": "foreign", "control": "foreign"}, "no two groups share a level"),
         ({"by": "foreign", "n_directions": 0}, "n_directions must be a whole number"),
-        ({"by": "foreign", "judging": 3}, "judging must be an AuditSettings"),
+        ({"by": "foreign", "audit_settings": 3}, "audit_settings must be an AuditSettings"),
     ],
 )
 def test_each_parameter_given_rubbish_says_so(given: dict[str, Any], message: str) -> None:

@@ -12,15 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 import globece as gce
-from globece import Audit, AuditSettings, Settings
+from globece import Audit, AuditSettings
 from globece.cli import main
 from globece.datasets.user_studies import UserStudy, black_box_1, black_box_2, least_costs
 
 QUICK = AuditSettings(permutations=499, resamples=200, checks=False)
 
 
-def audited(study: UserStudy, judging: AuditSettings = QUICK) -> Audit:
-    return gce.audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, judging=judging)
+def audited(study: UserStudy, audit_settings: AuditSettings = QUICK) -> Audit:
+    return gce.audit(
+        study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, audit_settings=audit_settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,7 @@ def test_figures_say_so_when_no_group_is_large_enough() -> None:
     from globece import plots
 
     X = np.arange(20.0)[:, None]
-    few = gce.audit(lambda X: X[:, 0] > 9, X, by=np.arange(20) % 2, favourable=True, rng=0, settings=Settings(rays=200))
+    few = gce.audit(lambda X: X[:, 0] > 9, X, by=np.arange(20) % 2, favourable=True, rng=0, search=gce.Climb(rays=200))
     for name in ("GroupProfilesDisplay", "GroupCostsDisplay", "GroupTranslationsDisplay", "ExchangeDisplay"):
         assert "large enough" in getattr(plots, name).from_audit(few).plot().ax_.texts[0].get_text()
     plt.close("all")

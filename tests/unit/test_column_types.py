@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression
 
 from globece import Explanation, FeatureSpace, GlobeCEError, audit, explain
 from globece.errors import InvalidDataError, InvalidParameterError, UnknownCategoryError
-from globece.settings import Settings
+from globece.search import Climb
 
 N = 12
 A = np.random.default_rng(0).normal(size=N)
-QUICK = Settings(rays=200)
+QUICK = Climb(rays=200)
 
 
 class Colour(enum.Enum):
@@ -139,7 +139,7 @@ def test_numbers_come_back_as_they_were(make: Callable[[], Any]) -> None:
     assert space["d"].kind == "continuous"
     back = space.decode(space.encode(X))
     assert plain_values(back) == plain_values(X)
-    assert explain(above, X, space=space, rng=0, settings=QUICK).coverage == 1.0
+    assert explain(above, X, space=space, rng=0, search=QUICK).coverage == 1.0
 
 
 @pytest.mark.parametrize("make", CATEGORIES.values(), ids=CATEGORIES)
@@ -150,7 +150,7 @@ def test_categories_come_back_as_they_were(make: Callable[[], Any]) -> None:
     back = space.decode(space.encode(X))
     # NumPy's own scalars may come back as Python's
     assert [v and v[1] for v in plain_values(back)] == [v and v[1] for v in plain_values(X)]
-    ex = explain(above, X, space=space, rng=0, settings=QUICK)
+    ex = explain(above, X, space=space, rng=0, search=QUICK)
     assert ex.coverage == 1.0
     try:
         text = ex.to_json()
@@ -211,7 +211,7 @@ def test_column_that_cannot_be_explained_is_named(make: Callable[[], Any], messa
             explain(above, X, rng=0)
         return
     try:  # dates and bytes may be categories, if somebody says so
-        explain(above, X, space=FeatureSpace.from_frame(X, categorical=wish), rng=0, settings=QUICK)
+        explain(above, X, space=FeatureSpace.from_frame(X, categorical=wish), rng=0, search=QUICK)
     except InvalidDataError as error:
         assert "'d'" in str(error)  # noqa: PT017
 
@@ -249,8 +249,8 @@ def test_decimals_of_all_widths_are_numbers(dtype: Any) -> None:
 )
 def test_index_does_not_matter(index: Any) -> None:
     X = in_pandas(repeated("x", "y"))
-    there = explain(above, X.set_index(pd.Index(index)), rng=0, settings=QUICK)
-    assert there.to_json() == explain(above, X, rng=0, settings=QUICK).to_json()
+    there = explain(above, X.set_index(pd.Index(index)), rng=0, search=QUICK)
+    assert there.to_json() == explain(above, X, rng=0, search=QUICK).to_json()
 
 
 def test_layout_of_a_matrix_does_not_matter() -> None:

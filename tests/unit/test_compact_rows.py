@@ -18,10 +18,10 @@ from globece.case.posing import compiled_on
 from globece.compact import Rows
 from globece.errors import GlobeCEWarning
 from globece.models.compiling.adapt import Compiled, as_model
-from globece.settings import Settings
+from globece.search import Climb
 from tests.problems import approve, mixed_frame, mixed_space
 
-QUICK = Settings(rays=500)
+QUICK = Climb(rays=500)
 
 
 def always_compact(monkeypatch: pytest.MonkeyPatch, rows_at_once: int, width: int) -> None:
@@ -99,7 +99,7 @@ def test_narrow_rows_stay_a_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("rows_at_once", [1_000, 11])
 def test_result_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch, rows_at_once: int) -> None:
     X, space = mixed_frame(200), mixed_space(mixed_frame(200))
-    ex = explain(approve, X, space=space, n_directions=2, rng=0, settings=QUICK)
+    ex = explain(approve, X, space=space, n_directions=2, rng=0, search=QUICK)
     always_compact(monkeypatch, rows_at_once, space.width)
     again = ex.apply(X)
     assert again.encoded.is_compact
@@ -117,12 +117,12 @@ def test_result_does_not_depend_on_chunks(monkeypatch: pytest.MonkeyPatch, rows_
         )
     assert str(again.rules_chart(spacing="greedy")) == str(ex.rules_chart(spacing="greedy"))
     if rows_at_once > len(X):  # the search sees all rows, as it does of a matrix
-        assert explain(approve, X, space=space, n_directions=2, rng=0, settings=QUICK).to_json() == ex.to_json()
+        assert explain(approve, X, space=space, n_directions=2, rng=0, search=QUICK).to_json() == ex.to_json()
 
 
 def test_file_is_the_same_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     model, X = wide(600)
-    ex = explain(model, X, rng=0, settings=QUICK)
+    ex = explain(model, X, rng=0, search=QUICK)
     text = ex.to_json()
     always_compact(monkeypatch, 100, ex.space.width)
     back = Explanation.from_json(text)
@@ -136,8 +136,8 @@ def test_row_order_does_not_matter_where_the_search_sees_some_rows(monkeypatch: 
     space = FeatureSpace.from_frame(X)
     always_compact(monkeypatch, 150, space.width)
     order = np.random.default_rng(0).permutation(len(X))
-    ex = explain(model, X, space=space, rng=0, settings=QUICK)
-    other = explain(model, X.iloc[order], space=space, rng=0, settings=QUICK)
+    ex = explain(model, X, space=space, rng=0, search=QUICK)
+    other = explain(model, X.iloc[order], space=space, rng=0, search=QUICK)
     assert ex.provenance.method == "exact"
     np.testing.assert_array_equal(other.directions, ex.directions)
     at = np.empty(len(X), dtype=np.int64)
@@ -168,7 +168,7 @@ def test_memory_does_not_grow_with_the_matrix(monkeypatch: pytest.MonkeyPatch) -
         space = FeatureSpace.from_frame(X)
         tracemalloc.start()
         try:
-            ex = explain(model, X, space=space, rng=0, settings=QUICK)
+            ex = explain(model, X, space=space, rng=0, search=QUICK)
             ex.mean_translation()
             ex.to_dict()
             return tracemalloc.get_traced_memory()[1]

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from globece import CostModel, FeatureSpace, Settings, as_model, explain
+from globece import CostModel, FeatureSpace, Race, as_model, explain
 from globece.directions import (
     Affected,
     ClosedForm,
@@ -412,6 +412,6 @@ def test_explain_takes_every_generator_and_says_which() -> None:
     X = matrix(200)
     model = LogisticRegression(max_iter=5000).fit(X, approve_matrix(X))
     for generator in (ImportanceSampling(), ClosedForm(), ItemsetSampling(), MeanDifference(), Mixed([ClosedForm()])):
-        ex = explain(model, X, space=matrix_space(X), generator=generator, rng=0, settings=Settings(samples=100))
+        ex = explain(model, X, space=matrix_space(X), search=Race(generator, 100), rng=0)
         assert ex.provenance.generator == repr(generator)
         assert ex.coverage > 0.3, generator

@@ -15,17 +15,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from globece import CostModel, Explanation, Settings, UniformSampling, explain, rays
+from globece import CostModel, Explanation, Race, Settings, UniformSampling, explain, rays
 from globece.errors import InvalidDataError, InvalidDirectionError, InvalidParameterError, ModelError, VerificationError
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
-FEW = Settings(samples=80)
 X = matrix()
 
 
 @pytest.fixture(scope="module")
 def ex() -> Explanation:
-    return explain(approve_matrix, X, space=matrix_space(immutable=["age"]), n_directions=3, rng=0, settings=FEW)
+    return explain(approve_matrix, X, space=matrix_space(immutable=["age"]), n_directions=3, rng=0)
 
 
 # -- what an explanation says --------------------------------------------------------------------------------------
@@ -51,7 +50,7 @@ def test_costs_are_those_of_the_counterfactuals(ex: Explanation) -> None:
 
 def test_no_recourse_is_inf_and_counted() -> None:
     """Promise 9: never 0, never NaN, never dropped."""
-    ex = explain(approve_matrix, X, space=matrix_space(immutable=["age", "home", "income"]), rng=0, settings=FEW)
+    ex = explain(approve_matrix, X, space=matrix_space(immutable=["age", "home", "income"]), rng=0)
     assert ex.n_without_recourse > 0
     assert ex.n_covered + ex.n_without_recourse == ex.n_affected == int((approve_matrix(X) == 0).sum())
     assert np.isinf(ex.best_costs).sum() == ex.n_without_recourse
@@ -63,7 +62,7 @@ def test_no_recourse_is_inf_and_counted() -> None:
 
 
 def test_an_outcome_nobody_can_reach_gives_a_clear_answer() -> None:
-    ex = explain(lambda X: np.zeros(len(X), dtype=int), X, space=matrix_space(), rng=0, settings=FEW)
+    ex = explain(lambda X: np.zeros(len(X), dtype=int), X, space=matrix_space(), rng=0)
     assert ex.coverage == 0.0
     assert ex.average_cost == np.inf
     assert ex.score == ex.budget
@@ -74,7 +73,7 @@ def test_an_outcome_nobody_can_reach_gives_a_clear_answer() -> None:
 
 
 def test_nobody_affected_gives_an_empty_explanation() -> None:
-    ex = explain(lambda X: np.ones(len(X), dtype=int), X, space=matrix_space(), rng=0, settings=FEW)
+    ex = explain(lambda X: np.ones(len(X), dtype=int), X, space=matrix_space(), rng=0)
     assert ex.is_empty
     assert ex.n_directions == 0
     assert ex.summary().startswith("Nobody is affected")
@@ -116,21 +115,17 @@ def test_the_last_row_of_a_chart_is_the_direction(ex: Explanation) -> None:
 
 
 def test_more_directions_never_score_worse() -> None:
-    scores = [
-        explain(approve_matrix, X, space=matrix_space(), n_directions=n, rng=0, settings=FEW).score for n in (1, 2, 3)
-    ]
+    scores = [explain(approve_matrix, X, space=matrix_space(), n_directions=n, rng=0).score for n in (1, 2, 3)]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_auto_stops_on_a_plateau() -> None:
-    auto = explain(approve_matrix, X, space=matrix_space(), n_directions="auto", rng=0, settings=FEW)
-    one = explain(approve_matrix, X, space=matrix_space(), n_directions=1, rng=0, settings=FEW)
-    many = explain(approve_matrix, X, space=matrix_space(), n_directions=10, rng=0, settings=FEW)
+    auto = explain(approve_matrix, X, space=matrix_space(), n_directions="auto", rng=0)
+    one = explain(approve_matrix, X, space=matrix_space(), n_directions=1, rng=0)
+    many = explain(approve_matrix, X, space=matrix_space(), n_directions=10, rng=0)
     assert 1 <= auto.n_directions <= many.n_directions
     assert auto.score <= one.score
-    flat = explain(
-        lambda X: (X[:, 0] > 4).astype(int), X, space=matrix_space(), n_directions="auto", rng=0, settings=FEW
-    )
+    flat = explain(lambda X: (X[:, 0] > 4).astype(int), X, space=matrix_space(), n_directions="auto", rng=0)
     assert flat.n_directions <= 3
 
 
@@ -183,7 +178,7 @@ def test_one_row_alone_is_a_local_counterfactual(ex: Explanation) -> None:
         local = ex.apply(X[row : row + 1])
         assert local.n_affected == 1
         assert local.best_costs[0] == ex.best_costs[list(ex.rows).index(row)]
-    learnt = explain(approve_matrix, X[ex.rows[:1]], space=matrix_space(), rng=0, settings=FEW)
+    learnt = explain(approve_matrix, X[ex.rows[:1]], space=matrix_space(), rng=0)
     assert learnt.n_affected == 1
     assert learnt.n_covered == 1
 
@@ -200,7 +195,7 @@ def test_the_raw_arrays_of_algorithm_1_come_on_request(ex: Explanation) -> None:
 
 def test_to_frame_is_of_the_users_kind() -> None:
     frame = mixed_frame(80)
-    ex = explain(approve, frame, space=mixed_space(frame), rng=0, settings=Settings(samples=8, grid=16))
+    ex = explain(approve, frame, space=mixed_space(frame), rng=0, settings=Settings(grid=16))
     assert isinstance(ex.to_frame(), pd.DataFrame)
     assert list(ex.to_frame().columns) == ["row", "direction", "scalar", "cost"]
     assert ex.counterfactuals().after.dtypes.equals(frame.dtypes)
@@ -213,7 +208,7 @@ def test_polars_frames_work_throughout() -> None:
         assert isinstance(rows, pl.DataFrame)
         return (rows["income"].fill_null(2.0) - 0.4 * rows["debts"] > 2.0).to_numpy().astype(int)
 
-    ex = explain(model, frame, rng=0, settings=Settings(samples=20, grid=32))
+    ex = explain(model, frame, rng=0, settings=Settings(grid=32))
     assert isinstance(ex.counterfactuals().after, pl.DataFrame)
     assert ex.counterfactuals().after.schema == frame.schema
 
@@ -230,21 +225,21 @@ def test_inputs_are_never_changed() -> None:
     rows = matrix()
     before = _hash(rows)
     rows.setflags(write=False)
-    ex = explain(approve_matrix, rows, space=matrix_space(rows), n_directions=2, rng=0, settings=FEW)
+    ex = explain(approve_matrix, rows, space=matrix_space(rows), n_directions=2, rng=0)
     ex.apply(rows)
     ex.counterfactuals()
     assert _hash(rows) == before
     frame = mixed_frame(60)
     kept = frame.copy(deep=True)
-    explain(approve, frame, rng=0, settings=Settings(samples=4, grid=8))
+    explain(approve, frame, rng=0, settings=Settings(grid=8))
     pd.testing.assert_frame_equal(frame, kept)
 
 
 def test_the_global_random_state_is_untouched_and_the_seed_decides() -> None:
     """Promise 2, within a process; `test_results.py` compares fresh processes."""
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    first, second = (explain(approve_matrix, X, space=matrix_space(), rng=7, settings=FEW) for _ in range(2))
-    other = explain(approve_matrix, X, space=matrix_space(), rng=8, settings=FEW)
+    first, second = (explain(approve_matrix, X, space=matrix_space(), rng=7) for _ in range(2))
+    other = explain(approve_matrix, X, space=matrix_space(), rng=8)
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
     np.testing.assert_array_equal(first.directions, second.directions)
     np.testing.assert_array_equal(first.costs, second.costs)
@@ -253,9 +248,9 @@ def test_the_global_random_state_is_untouched_and_the_seed_decides() -> None:
 
 def test_row_order_and_batch_size_change_nothing() -> None:
     """Promise 3."""
-    expected = explain(approve_matrix, X, space=matrix_space(), n_directions=2, rng=0, settings=FEW)
+    expected = explain(approve_matrix, X, space=matrix_space(), n_directions=2, rng=0)
     order = np.random.default_rng(1).permutation(len(X))
-    shuffled = explain(approve_matrix, X[order], space=matrix_space(X[order]), n_directions=2, rng=0, settings=FEW)
+    shuffled = explain(approve_matrix, X[order], space=matrix_space(X[order]), n_directions=2, rng=0)
     np.testing.assert_array_equal(shuffled.directions, expected.directions)
     assert (shuffled.coverage, shuffled.average_cost, shuffled.score) == (
         expected.coverage,
@@ -264,9 +259,7 @@ def test_row_order_and_batch_size_change_nothing() -> None:
     )
     place = {row: i for i, row in enumerate(expected.rows)}
     np.testing.assert_array_equal(shuffled.costs, expected.costs[:, [place[order[row]] for row in shuffled.rows]])
-    small = explain(
-        approve_matrix, X, space=matrix_space(), n_directions=2, rng=0, settings=Settings(samples=80, batch_rows=777)
-    )
+    small = explain(approve_matrix, X, space=matrix_space(), n_directions=2, rng=0, settings=Settings(batch_rows=777))
     np.testing.assert_array_equal(small.costs, expected.costs)
 
 
@@ -279,14 +272,14 @@ def _slow(rows: np.ndarray) -> np.ndarray:
 
 
 def test_a_time_limit_returns_the_best_so_far() -> None:
-    ex = explain(_slow, X, space=matrix_space(), rng=0, time_limit=0.2, settings=Settings(samples=20_000))
+    ex = explain(_slow, X, space=matrix_space(), rng=0, time_limit=0.2)
     assert not ex.provenance.complete
     assert any("time limit" in note for note in ex.provenance.notes)
     assert ex.n_covered > 0
 
 
 def test_a_zero_time_limit_still_answers() -> None:
-    ex = explain(approve_matrix, X, space=matrix_space(), rng=0, time_limit=0, settings=FEW)
+    ex = explain(approve_matrix, X, space=matrix_space(), rng=0, time_limit=0)
     assert not ex.provenance.complete
     assert ex.n_directions == 1
 
@@ -302,7 +295,7 @@ def test_ctrl_c_returns_the_best_so_far() -> None:
             signal.raise_signal(signal.SIGINT)
 
     try:
-        ex = explain(approve_matrix, X, space=matrix_space(), rng=0, settings=Settings(samples=500), progress=report)
+        ex = explain(approve_matrix, X, space=matrix_space(), rng=0, progress=report)
     finally:
         signal.signal(signal.SIGINT, before)
     assert seen.is_set()
@@ -313,7 +306,7 @@ def test_ctrl_c_returns_the_best_so_far() -> None:
 
 def test_progress_reports_rise_to_their_total() -> None:
     reports: list = []
-    explain(approve_matrix, X, space=matrix_space(), rng=0, settings=FEW, progress=reports.append)
+    explain(approve_matrix, X, space=matrix_space(), rng=0, progress=reports.append)
     stages = {r.stage for r in reports}
     assert stages
     for stage in stages:
@@ -323,12 +316,12 @@ def test_progress_reports_rise_to_their_total() -> None:
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    explain(approve_matrix, X, space=matrix_space(), rng=0, settings=FEW)
+    explain(approve_matrix, X, space=matrix_space(), rng=0)
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    explain(approve_matrix, X, space=matrix_space(), rng=0, settings=FEW, progress=True)
+    explain(approve_matrix, X, space=matrix_space(), rng=0, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
     assert "direction 1" in err
@@ -348,7 +341,7 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
         ({"n_directions": 0}, "n_directions must be a whole number >= 1; got 0"),
         ({"n_directions": 1.5}, "n_directions"),
         ({"n_directions": "many"}, "'auto'; got 'many'"),
-        ({"n_directions": 81, "generator": UniformSampling()}, "n_directions is 81 but only 80 candidates"),
+        ({"n_directions": 81, "search": Race(UniformSampling(), 80)}, "n_directions is 81 but only 80 candidates"),
         ({"rng": "seed"}, "rng must be"),
         ({"rng": -1}, "rng must not be negative"),
         ({"rng": True}, "rng must be"),
@@ -366,14 +359,20 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
 def test_each_parameter_given_rubbish_says_so(arguments: dict, message: str) -> None:
     """Promise 14."""
     with pytest.raises(InvalidParameterError, match=message):
-        explain(approve_matrix, X, **{"space": matrix_space(), "settings": FEW, **arguments})
+        explain(approve_matrix, X, **{"space": matrix_space(), **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [({"samples": 0}, "samples"), ({"select": "best"}, "select must be one of")]
+)
+def test_a_race_given_rubbish_says_so(arguments: dict, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        Race(UniformSampling(), **arguments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"samples": 0}, "samples"),
-        ({"select": "best"}, "select must be one of"),
         ({"grid": 0}, "grid"),
         ({"batch_rows": -1}, "batch_rows"),
         ({"max_scalar": 0}, "max_scalar"),
@@ -424,7 +423,7 @@ def test_a_generator_that_breaks_a_constraint_is_caught(proposed: np.ndarray, me
 def test_a_model_of_chance_is_found_out() -> None:
     dice = np.random.default_rng(0)
     with pytest.raises((ModelError, VerificationError), match=r"another outcome|predicts them again"):
-        explain(lambda X: dice.integers(0, 2, len(X)), X, space=matrix_space(), rng=0, settings=FEW)
+        explain(lambda X: dice.integers(0, 2, len(X)), X, space=matrix_space(), rng=0)
 
 
 def test_a_model_that_breaks_later_is_named() -> None:
@@ -437,7 +436,7 @@ def test_a_model_that_breaks_later_is_named() -> None:
         return approve_matrix(rows)
 
     with pytest.raises(ModelError, match=r"tired in call 6 on [\d,]+ row\(s\) raised MemoryError"):
-        explain(tired, X, space=matrix_space(), rng=0, settings=FEW)
+        explain(tired, X, space=matrix_space(), rng=0)
 
 
 def test_apply_checks_its_rows(ex: Explanation) -> None:
@@ -455,9 +454,9 @@ def test_memory_stays_bounded_by_the_batch() -> None:
         "from globece import *\n"
         "X = matrix(200_000)\n"
         "space = matrix_space(X)\n"
-        "small = explain(approve_matrix, X[:2000], space=space, rng=0, n_directions=3, settings=Settings(samples=30))\n"
+        "small = explain(approve_matrix, X[:2000], space=space, rng=0, n_directions=3)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "ex = explain(approve_matrix, X, space=space, rng=0, n_directions=3, settings=Settings(samples=30))\n"
+        "ex = explain(approve_matrix, X, space=space, rng=0, n_directions=3)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())

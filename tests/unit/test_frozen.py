@@ -21,12 +21,12 @@ X = mixed_frame(200)
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    judging = globece.AuditSettings(permutations=20, resamples=20)
+    audit_settings = globece.AuditSettings(permutations=20, resamples=20)
     return {
         "explanation": globece.explain(approve, X, rng=0, settings=globece.Settings(grid=16)),
         "audit": globece.audit(
-            approve, X, by={"age": [40]}, rng=0, judging=judging,
-            settings=globece.Settings(grid=8, rays=200),
+            approve, X, by={"age": [40]}, rng=0, audit_settings=audit_settings,
+            settings=globece.Settings(grid=8), search=globece.Climb(rays=200),
         ),
         "rules": fast_ares(approve, X, rng=0),
     }  # fmt: skip

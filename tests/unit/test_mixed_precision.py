@@ -51,7 +51,7 @@ def test_an_idle_column_of_half_precision_delays_nobody(kind: str) -> None:
 
 def _explained(model: Any, X: pd.DataFrame, asked: dict[str, Any]) -> gce.Explanation:
     space = gce.FeatureSpace.from_frame(X, immutable=["b", "idle"], ranges={"a": (-9.0, 9.0)})
-    return gce.explain(model, X, space=space, budget=100.0, rng=0, settings=gce.Settings(rays=50), **asked)
+    return gce.explain(model, X, space=space, budget=100.0, rng=0, search=gce.Climb(rays=50), **asked)
 
 
 def test_an_idle_column_of_single_precision_delays_nobody() -> None:

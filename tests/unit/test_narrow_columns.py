@@ -44,7 +44,7 @@ def test_trees_behind_narrow_steps_flip_in_double_precision_too(
     model = make_pipeline(*STEPS[before], MODELS[kind]).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GlobeCEWarning)  # imputing by neighbours is searched
-        ex = gce.explain(model, X, rng=0, generator=gce.UniformSampling(), settings=gce.Settings(samples=8, grid=32))
+        ex = gce.explain(model, X, rng=0, search=gce.Race(gce.UniformSampling(), 8), settings=gce.Settings(grid=32))
     after = ex.counterfactuals().after
     assert len(after) > 50
     assert (model.predict(after) == 1).all()
@@ -105,9 +105,7 @@ def test_a_margin_of_nothing_on_a_whole_stretch_is_decided_by_the_model(favourab
     model = Pipeline([("bins", bins), ("plane", plane)])
     assert len(np.unique(model.predict(X))) == 2
     assert binned.shape == X.shape
-    ex = gce.explain(
-        model, X, favourable=favourable, rng=0, generator=gce.UniformSampling(), settings=gce.Settings(samples=12)
-    )
+    ex = gce.explain(model, X, favourable=favourable, rng=0, search=gce.Race(gce.UniformSampling(), 12))
     searched = ex.apply(X, model=gce.as_model(model, ex.space, favourable=favourable, compile=False))
     both = np.isfinite(ex.scalars)
     assert both.any()

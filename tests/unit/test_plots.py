@@ -56,7 +56,7 @@ def lends(X: pl.DataFrame) -> np.ndarray[Any, Any]:
 
 
 def explained(n_directions: int = 2, model: Any = lends, **more: Any) -> gce.Explanation:
-    return gce.explain(model, rows(), n_directions=n_directions, rng=0, settings=gce.Settings(samples=60), **more)
+    return gce.explain(model, rows(), n_directions=n_directions, rng=0, **more)
 
 
 @pytest.fixture(scope="module")
@@ -272,8 +272,7 @@ def test_without_matplotlib_the_extra_is_named() -> None:
 import sys; sys.modules.update({"matplotlib": None, "matplotlib.pyplot": None})
 import numpy as np, globece as gce
 from globece.plots import ProfileDisplay
-ex = gce.explain(lambda X: X[:, 0] > 1, np.array([[0.0], [1.0], [2.0]]), favourable=True, rng=0,
-                settings=gce.Settings(samples=5))
+ex = gce.explain(lambda X: X[:, 0] > 1, np.array([[0.0], [1.0], [2.0]]), favourable=True, rng=0)
 display = ProfileDisplay.from_explanation(ex)
 try:
     display.plot()

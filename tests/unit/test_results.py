@@ -35,7 +35,7 @@ from globece.tables import FrameTable, read_table
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanation-v1.json"
 VALIDATOR = Draft202012Validator(results.schema())
-QUICK = Settings(samples=20, grid=16)
+QUICK = Settings(grid=16)
 
 # -- examples ---------------------------------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ def test_other_rows_can_be_explained_after_reading() -> None:
 
 def test_endless_scalar_is_no_limit() -> None:
     X = np.array([[1.0], [2.0], [3.0]])
-    ex = explain(lambda X: X[:, 0] > 2, X, rng=0, settings=Settings(samples=5, max_scalar=np.inf))
+    ex = explain(lambda X: X[:, 0] > 2, X, rng=0, settings=Settings(max_scalar=np.inf))
     assert json.loads(ex.to_json())["max_scalar"] is None
     assert Explanation.from_json(ex.to_json()).to_json() == ex.to_json()
 
@@ -348,7 +348,7 @@ X = pd.DataFrame({
     "mixed": pd.Series(rng.choice(np.array([3, "x", True, None, 2.5], dtype=object), 100), dtype=object),
 })
 model = lambda X: X["income"] + (X["city"] == "b") + X["age"] / 100 > 4.2
-ex = explain(model, X, n_directions=3, rng=0, settings=Settings(samples=12, grid=16))
+ex = explain(model, X, n_directions=3, rng=0, settings=Settings(grid=16))
 assert 0 < ex.n_affected < 100 and ex.n_covered
 sys.stdout.write(ex.to_json())
 """

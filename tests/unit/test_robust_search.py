@@ -16,8 +16,8 @@ def test_a_searched_model_can_be_asked_for_robust_recourse(dtype: str) -> None:
     def model(rows: np.ndarray) -> np.ndarray:
         return (rows[:, 0] + np.sin(rows[:, 1]) > 6).astype(int)
 
-    settings = gce.Settings(rays=20, grid=16)
-    ex = gce.explain(model, X, rng=0, n_directions=2, settings=settings, robust=gce.Robust(noise=0.2, draws=3))
+    asked = {"settings": gce.Settings(grid=16), "search": gce.Climb(rays=20)}
+    ex = gce.explain(model, X, rng=0, n_directions=2, robust=gce.Robust(noise=0.2, draws=3), **asked)
     assert ex.provenance.method == "searched"
     assert ex.n_covered > 0
     after = ex.counterfactuals().after

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from globece import CostModel, FeatureSpace, Settings, explain
+from globece import CostModel, FeatureSpace, explain
 from globece.errors import InvalidParameterError
 from globece.rules import additions, rules_at, rules_chart
 from tests.problems import approve, mixed_frame, mixed_space
@@ -71,7 +71,7 @@ def test_greedy_rows_never_cost_more_than_equal_ones() -> None:
     """If each input travels to the end of its row, the submodular selection pays at most what equal spacing does."""
     X = mixed_frame(300)
     space = mixed_space(X, immutable=["age", "income", "debts", "school"])
-    ex = explain(approve, X, space=space, rng=3, settings=Settings(samples=60))
+    ex = explain(approve, X, space=space, rng=3)
     for rows in (1, 2, 3):
         paid = []
         for spacing in ("equal", "greedy"):
@@ -108,7 +108,7 @@ def test_spacing_given_rubbish_says_so() -> None:
 
 def test_a_continuous_direction_has_a_chart_too() -> None:
     X = mixed_frame(200)
-    ex = explain(approve, X, space=mixed_space(X, immutable=["housing", "job"]), rng=0, settings=Settings(samples=40))
+    ex = explain(approve, X, space=mixed_space(X, immutable=["housing", "job"]), rng=0)
     chart = ex.rules_chart(rows=4)
     assert chart.additions
     assert chart.rows[-1].coverage == ex.coverage

@@ -67,7 +67,7 @@ def test_climbing_beats_sampling(model: Any) -> None:
 
 def test_constraints_hold_and_sparsity_is_a_wish() -> None:
     space = matrix_space(X, immutable=["age"], decreasing=["debts"])
-    ex = gce.explain(TREES, X, space=space, rng=0, n_directions=3, settings=gce.Settings(max_features=2))
+    ex = gce.explain(TREES, X, space=space, rng=0, n_directions=3, search=gce.Climb(max_features=2))
     for delta in ex.directions:
         assert sum(bool(delta[f.columns].any()) for f in space.features) <= 2
         assert delta[space["age"].start] == 0.0
@@ -99,7 +99,7 @@ def test_no_time_at_all_still_gives_the_best_single_move() -> None:
 
 
 def test_a_black_box_is_climbed_too() -> None:
-    ex = gce.explain(approve_matrix, X, space=matrix_space(X), rng=0, settings=gce.Settings(rays=3000))
+    ex = gce.explain(approve_matrix, X, space=matrix_space(X), rng=0, search=gce.Climb(rays=3000))
     assert ex.provenance.method == "searched"
     assert ex.coverage > 0.9
 
@@ -118,9 +118,9 @@ def test_chains_as_a_generator() -> None:
     ("settings", "name"),
     [({"max_features": 0}, "max_features"), ({"rays": 0}, "rays"), ({"rays": "many"}, "rays")],
 )
-def test_settings_are_checked(settings: dict[str, Any], name: str) -> None:
+def test_how_to_climb_is_checked(settings: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidParameterError, match=name):
-        gce.Settings(**settings)
+        gce.Climb(**settings)
 
 
 def test_bad_directions_and_spaces() -> None:
@@ -164,7 +164,7 @@ def test_the_default_search_is_an_object_like_any_other() -> None:
     default, said = gce.explain(LINE, X, **asked), gce.explain(LINE, X, search=gce.Climb(), **asked)
     assert default.to_json() == said.to_json()
     raced = gce.explain(LINE, X, search=gce.Race(UniformSampling(), samples=60), **asked)
-    short = gce.explain(LINE, X, generator=UniformSampling(), settings=gce.Settings(samples=60), **asked)
+    short = gce.explain(LINE, X, search=gce.Race(UniformSampling(), 60), **asked)
     assert raced.to_json() == short.to_json()
     assert raced.provenance.candidates == 60
 
@@ -189,11 +189,9 @@ def test_a_search_of_ones_own() -> None:
         gce.explain(LINE, X, space=matrix_space(X), search=OneFeature(), n_directions=2)
 
 
-def test_samples_are_of_no_concern_to_a_climb() -> None:
-    ex = gce.explain(LINE, X, space=matrix_space(X), n_directions=3, settings=gce.Settings(samples=2), rng=0)
-    assert ex.provenance.generator == "climbed chains"
+def test_no_more_directions_are_asked_for_than_candidates_race() -> None:
     with pytest.raises(InvalidParameterError, match="only 2 candidates are sampled"):
-        gce.explain(LINE, X, n_directions=3, generator=UniformSampling(), settings=gce.Settings(samples=2))
+        gce.explain(LINE, X, n_directions=3, search=gce.Race(UniformSampling(), samples=2))
 
 
 @pytest.mark.parametrize("search", [gce.Climb, "climb", 3, UniformSampling()])
@@ -222,5 +220,5 @@ def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
     assert fast_ares(model, wider, rng=0).space.names == ("a", "b", "c")
     assert gce.who_benefits(model, wider, {"a": 1.0}, by="region").by_group.keys() == {"north", "south"}
     assert gce.audit(
-        model, wider, by="region", rng=0, judging=gce.AuditSettings(permutations=20, resamples=20)
+        model, wider, by="region", rng=0, audit_settings=gce.AuditSettings(permutations=20, resamples=20)
     ).by_group

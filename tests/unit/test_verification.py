@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import globece
-from globece import FeatureSpace, Settings, as_model, explain
+from globece import Climb, FeatureSpace, Settings, as_model, explain
 from globece.case.affected import Affected
 from globece.case.scaling import scale
 from globece.case.verification import Disagreement, confirmed
@@ -88,10 +88,10 @@ def test_counterfactuals_flip_one_by_one_and_in_any_order(dtype: type, offset: f
     M = (rng.normal(size=(300, 5)) + offset).astype(dtype)
     label = (M[:, :3].sum(axis=1) > 3 * offset + 1).astype(int)
     model = LogisticRegression(max_iter=2000).fit(M, label) if kind == "linear" else SVC(kernel="linear").fit(M, label)
-    settings = Settings(rays=3000)
-    if kind == "searched":
-        settings = replace(settings, exact=False)
-    found = explain(model, M, n_directions=2, rng=0, settings=settings, space=FeatureSpace.from_matrix(M))
+    settings = Settings(exact=kind != "searched")
+    found = explain(
+        model, M, n_directions=2, rng=0, settings=settings, search=Climb(rays=3000), space=FeatureSpace.from_matrix(M)
+    )
     after = found.counterfactuals().after
     assert after.dtype == dtype
     assert len(after) > 100

@@ -32,7 +32,7 @@ def ares(
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
-    settings: AresSettings | None = None,
+    ares_settings: AresSettings | None = None,
 ) -> RecourseSet:
     """AReS (Rawal and Lakkaraju 2020): a few two-level rules, chosen from every valid triple.
 
@@ -48,7 +48,7 @@ def ares(
         A seed or a generator. Same seed, same result.
     progress, time_limit
         As for :func:`globece.explain`.
-    settings
+    ares_settings
         How the ground set is made and optimised.
 
     Examples
@@ -75,7 +75,7 @@ def ares(
         cost,
         budget,
         subgroups,
-        AresSettings() if settings is None else settings,
+        AresSettings() if ares_settings is None else ares_settings,
     )
     with monitoring(progress, time_limit) as monitor:
         return run(made, generator_of(rng), monitor, "AReS", 1)[0]
@@ -94,7 +94,7 @@ def fast_ares(
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
-    settings: AresSettings | None = None,
+    ares_settings: AresSettings | None = None,
 ) -> RecourseSet:
     """Fast AReS: the same, with the paper's reductions of the ground set.
 
@@ -102,7 +102,7 @@ def fast_ares(
     ----------
     model, X, favourable, threshold, space, cost, budget, subgroups, rng, progress, time_limit
         As for :func:`ares`.
-    settings
+    ares_settings
         How the ground set is made and optimised. By default the support is found, Then-generation is used where most
         features are continuous and RL-reduction elsewhere, 20,000 triples are evaluated, changes race on 500 inputs,
         and ``lam = 1 / budget`` makes the score the objective.
@@ -114,7 +114,7 @@ def fast_ares(
     >>> fast_ares(lambda X: (X["housing"] == "own").astype(int), X, rng=0)
     RecourseSet(n_rules=2, n_affected=10, coverage=1.000, average_cost=1.000, score=1.000)
     """
-    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
+    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
     with monitoring(progress, time_limit) as monitor:
         return run(made, generator_of(rng), monitor, "Fast AReS", 1)[0]
 
@@ -131,13 +131,13 @@ def several(
     budget: float = 10.0,
     subgroups: Subgroups | None = None,
     rng: Seed = None,
-    settings: AresSettings | None = None,
+    ares_settings: AresSettings | None = None,
 ) -> tuple[RecourseSet, ...]:
     """Several good rule sets of Fast AReS, each from the ground set shuffled anew, best score first.
 
     Parameters
     ----------
-    model, X, favourable, threshold, space, cost, budget, subgroups, rng, settings
+    model, X, favourable, threshold, space, cost, budget, subgroups, rng, ares_settings
         As for :func:`fast_ares`.
     n
         How many rule sets, at most 1,000; those that come out the same are given once.
@@ -150,7 +150,7 @@ def several(
     1
     """
     n = check_count("n", n, high=MOST_SETS)
-    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
+    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
     with monitoring(False, None) as monitor:
         found = run(made, generator_of(rng), monitor, "Fast AReS", n)
     distinct = {frozenset(rule.text(r.space) for rule in r.rules): r for r in reversed(found)}

@@ -78,7 +78,7 @@ def prepare(
     """Check what came, encode the rows and ask the model about them."""
     limit = check_budget(budget)
     given = Given.of(model, X, space)
-    settings = checked("settings", settings, AresSettings, lambda: fast_settings(given.space, limit))
+    settings = checked("ares_settings", settings, AresSettings, lambda: fast_settings(given.space, limit))
     cost = cost_on(cost, given.space)
     _check_subgroups(given.space, subgroups)
     # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.

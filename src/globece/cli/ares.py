@@ -107,7 +107,7 @@ def ares(
         rng=seed,
         progress=True,
         time_limit=time_limit,
-        settings=replace(base, support=support, bins=bins, max_rules=rules),
+        ares_settings=replace(base, support=support, bins=bins, max_rules=rules),
     )
     if json_path == "-":
         click.echo(found.to_json())

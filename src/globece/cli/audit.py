@@ -129,8 +129,8 @@ def audit(
         check_number("--fail-above", fail_above)
     if figures is not None:
         output.check_figures(figures)
-    judging = AuditSettings(level=level, relevant=relevant, smallest=smallest, missing=missing)
-    common: dict[str, Any] = {"rng": seed, "progress": True, "judging": judging, "budget": budget}
+    settings = AuditSettings(level=level, relevant=relevant, smallest=smallest, missing=missing)
+    common: dict[str, Any] = {"rng": seed, "progress": True, "audit_settings": settings, "budget": budget}
     if study is not None:
         if data is not None or model is not None or by:
             raise InvalidParameterError("--study brings its own data, model and groups; give none of them")

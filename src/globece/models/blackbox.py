@@ -31,6 +31,7 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 ALONE = 16  # rows that a model is asked about one by one
 STEADY = 8.0  # times the largest change seen
+FARTHER = 32.0  # times what must be risen by, at most, where sums are larger than those it was learnt from
 STIRRED = 24  # times that a row at the end of its way is asked about again
 PUSHES = 40  # each twice the one before
 HALVED = 3  # times that the last of them is halved
@@ -256,12 +257,24 @@ class BlackBox(Model):
             out[part] = self.confirms(rows) if self.steady else self.favourable(rows)
         return out
 
-    def _scores_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> FloatArray:
+    def _scores_at(
+        self, rays_: _Rays, which: IntArray, k: FloatArray, roundings: FloatArray | None = None
+    ) -> FloatArray:
+        """Scores along rays, of rows as they are or changed in their last digit by so many rounding units."""
         out = np.empty(len(which))
         for part in self._batches(len(which)):
             rows = rays_.positions(which[part], k[part])
+            rows = rows if roundings is None else self._stirred(rows, roundings)
             out[part] = self.decide.scores(self.space.decode(rows), len(rows))[0]
         return out
+
+    def _need_at(self, need: float, rays_: _Rays, which: IntArray, k: FloatArray, scores: FloatArray) -> FloatArray:
+        """The same as :attr:`need` at the rows in question: far out, sums and their roundings are larger."""
+        rng, changes = np.random.default_rng(1), np.zeros(len(which))
+        for _ in range(2):
+            roundings = 2.0 * rng.choice([-1.0, 1.0], self.space.width)
+            np.maximum(changes, np.abs(self._scores_at(rays_, which, k, roundings) - scores), out=changes)
+        return np.asarray(np.clip(np.nan_to_num(STEADY * changes), need, FARTHER * need))
 
     def _move_clear(
         self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray, limit: FloatArray
@@ -279,8 +292,9 @@ class BlackBox(Model):
             stays = self._favourable_at(rays_, hit[glides], on)
             k[glides[stays]] = on[stays]
             return self._held(rays_, hit, k, limit) if single else k
-        first, unclear = np.zeros(len(hit)), high.copy()
+        first, unclear, clear = np.zeros(len(hit)), high.copy(), np.full(len(hit), need)
         first[glides] = self._scores_at(rays_, hit[glides], low[glides])
+        clear[glides] = self._need_at(need, rays_, hit[glides], low[glides], first[glides])
         cleared: list[IntArray] = []
         for _ in range(PUSHES):
             if not glides.size:
@@ -290,12 +304,12 @@ class BlackBox(Model):
             rise = self._scores_at(rays_, hit[glides], on) - first[glides]
             k[glides[stays]] = on[stays]
             # until it is clear, or has clearly turned back
-            goes_on = np.where(stays, rise < need, rise > -need) & (on < limit[glides])
-            cleared.append(glides[stays & (rise >= need)])
+            goes_on = np.where(stays, rise < clear[glides], rise > -clear[glides]) & (on < limit[glides])
+            cleared.append(glides[stays & (rise >= clear[glides])])
             glides = glides[goes_on]
             unclear[glides] = on[goes_on]
             step[glides] *= 2.0
-        self._move_back(rays_, hit, np.sort(np.concatenate([*cleared, glides[:0]])), unclear, k, first + need)
+        self._move_back(rays_, hit, np.sort(np.concatenate([*cleared, glides[:0]])), unclear, k, first + clear)
         return self._held(rays_, hit, k, limit)
 
     def _move_back(

@@ -4,9 +4,10 @@ Everything is judged by the score (mean minimum cost, with no recourse charged a
 pull together.
 """
 
+from globece.search.asked import search_of
 from globece.search.choice import greedy
 from globece.search.climb import Climb
 from globece.search.protocol import Found, Search, check_n_directions, find_directions
 from globece.search.race import Race
 
-__all__ = ["Climb", "Found", "Race", "Search", "check_n_directions", "find_directions", "greedy"]
+__all__ = ["Climb", "Found", "Race", "Search", "check_n_directions", "find_directions", "greedy", "search_of"]

@@ -17,9 +17,9 @@ from globece.errors import InvalidParameterError, check_choice, check_count, des
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor, TimeUp
 from globece.search.choice import greedy
-from globece.settings import MOST_SAMPLES
 from globece.space import FloatArray, IntArray
 
+MOST_SAMPLES = 1_000_000
 CHUNK = 50  # candidates between two looks at the clock
 
 
