@@ -320,7 +320,7 @@ class Explanation(FieldsOnly, Recourse):
     def to_frame(self) -> Any:
         """One row per affected input: its position, cheapest direction (-1: none), scalar and cost.
 
-        The frame is of the kind that was given; for a matrix it is a dictionary of arrays.
+        The frame is of the library that was given; for a matrix of pandas, Polars or PyArrow, whichever is installed.
         """
         best = self.minimum_costs()
         return self.space.table.like(

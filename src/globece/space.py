@@ -149,8 +149,16 @@ class FeatureSpace(FieldsOnly):
         X: Any,
         *,
         columns: Sequence[str] | None = None,
+        categorical: Iterable[str] = (),
+        ordinal: Mapping[str, Sequence[Any]] | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
-        **constraints: Any,
+        immutable: Iterable[str] = (),
+        increasing: Iterable[str] = (),
+        decreasing: Iterable[str] = (),
+        ranges: Mapping[str, Any] | str | None = None,
+        whole: Iterable[str] | None = None,
+        permitted: Mapping[str, Sequence[Any]] | None = None,
+        max_categories: int = 1000,
     ) -> FeatureSpace:
         """Learn the features of a NumPy matrix, one-hot groups included.
 
@@ -162,16 +170,27 @@ class FeatureSpace(FieldsOnly):
             Names for its columns; ``x0``, ``x1``, ... by default.
         groups
             For each one-hot feature the names of its columns.
-        **constraints
-            Everything else that :meth:`from_frame` takes.
+        categorical, ordinal, immutable, increasing, decreasing, ranges, whole, permitted, max_categories
+            As for :meth:`from_frame`.
         """
         try:
             matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
         except Exception as error:  # whatever an object that is no matrix does when it is taken for one
             raise InvalidDataError(f"X must be a matrix of numbers; got {describe(X)}") from error
         named = read_table(matrix, columns=None if columns is None else check_names("columns", columns, "column names"))
-        space = cls.from_frame(named, groups=groups, **constraints)
-        return space
+        return cls.from_frame(
+            named,
+            categorical=categorical,
+            ordinal=ordinal,
+            groups=groups,
+            immutable=immutable,
+            increasing=increasing,
+            decreasing=decreasing,
+            ranges=ranges,
+            whole=whole,
+            permitted=permitted,
+            max_categories=max_categories,
+        )
 
     def constrain(
         self,

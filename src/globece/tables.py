@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.errors import InvalidDataError, InvalidParameterError, describe
+from globece.errors import InvalidDataError, InvalidParameterError, describe, require
 from globece.numbertypes import NumberType
 
 EXPLAINED = "numbers, text, booleans and categories can be explained: turn it into one of these, or drop it"
@@ -81,7 +82,7 @@ class Table(Protocol):
         ...
 
     def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
-        """Make another table of the same kind; a dictionary of arrays where the kind is a matrix."""
+        """Make a frame of the same library; where the kind is a matrix, of the first library that is installed."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -199,8 +200,11 @@ class MatrixTable:
                 out[:, i] = column
         return out
 
-    def like(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return dict(columns)
+    def like(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+        backend: Any = next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
+        if backend is None:
+            require("pandas", extra="frames", caller="a frame of a matrix's results")
+        return nw.from_dict(dict(columns), backend=backend).to_native()
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "matrix", "dtype": str(self.matrix.dtype), "columns": list(self.names)}

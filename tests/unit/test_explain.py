@@ -16,7 +16,14 @@ import polars as pl
 import pytest
 
 from globece import CostModel, Explanation, Race, Settings, UniformSampling, explain, rays
-from globece.errors import InvalidDataError, InvalidDirectionError, InvalidParameterError, ModelError, VerificationError
+from globece.errors import (
+    InvalidDataError,
+    InvalidDirectionError,
+    InvalidParameterError,
+    MissingExtraError,
+    ModelError,
+    VerificationError,
+)
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
 X = matrix()
@@ -199,6 +206,16 @@ def test_to_frame_is_of_the_users_kind() -> None:
     assert isinstance(ex.to_frame(), pd.DataFrame)
     assert list(ex.to_frame().columns) == ["row", "direction", "scalar", "cost"]
     assert ex.counterfactuals().after.dtypes.equals(frame.dtypes)
+
+
+def test_a_matrix_gives_a_frame_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    ex = explain(approve_matrix, X, space=matrix_space(), rng=0)
+    assert list(ex.to_frame().columns) == ["row", "direction", "scalar", "cost"]
+    assert len(ex.to_frame()) == ex.n_affected
+    monkeypatch.setattr("globece.tables.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"globece\[frames\]"):
+        ex.to_frame()
 
 
 def test_polars_frames_work_throughout() -> None:
