@@ -143,7 +143,7 @@ def test_trees_agree_with_their_plain_twin(kind: str) -> None:
     D = np.where(rng.random((6, SPACE.width)) < 0.6, rng.normal(size=(6, SPACE.width)), 0.0) * 2.0
     limit = np.full((6, len(some)), 9.0)
     np.testing.assert_array_equal(
-        core.first_flip(some, D, limit), plain_first_flip(core.trees, core.verdict, SPACE, some, D, limit)
+        core.first_flip(some, D, limit), plain_first_flip(core.trees, core.rule, SPACE, some, D, limit)
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from globece.bounds.boxes import Boxes, boxes_of, fares_of, places, sweep
 from globece.case.affected import Affected
+from globece.models.trees.decision_rule import PROBABILITY_DOUBLE, PROBABILITY_SINGLE
 from globece.models.trees.ensemble import TreeEnsemble
-from globece.models.trees.verdict import CHANCE_DOUBLE, CHANCE_SINGLE
 from globece.parallel import over_rows
 from globece.space import FloatArray, IntArray
 
@@ -64,25 +64,25 @@ def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, fl
     more) it is. One where a single sum decides. With several outputs the favourable one must keep up with each rival,
     and for a probability of p with each of them by log p / (1 - p) at least.
     """
-    trees, verdict = model.trees, model.verdict
-    slack = verdict.band + verdict.drift * (2 * len(trees.roots))
-    slack += 1e-12 * abs(verdict.boundary) if np.isfinite(verdict.boundary) else 0.0
-    if verdict.scalar:
-        needed = verdict.boundary - verdict.origin
+    trees, rule = model.trees, model.rule
+    slack = rule.band + rule.drift * (2 * len(trees.roots))
+    slack += 1e-12 * abs(rule.boundary) if np.isfinite(rule.boundary) else 0.0
+    if rule.scalar:
+        needed = rule.boundary - rule.origin
         yield trees.threshold[boxes.leaf], needed - slack, needed + slack
         return
     rows = trees.slot[boxes.leaf]
     output = trees.output[boxes.tree]
-    probability = verdict.rule in (CHANCE_SINGLE, CHANCE_DOUBLE)
-    ahead, divisor = (verdict.boundary, 1.0) if probability else (0.0, verdict.divisor)
-    for rival in range(len(verdict.start)):
-        if rival != verdict.place:
+    probability = rule.kind in (PROBABILITY_SINGLE, PROBABILITY_DOUBLE)
+    ahead, divisor = (rule.boundary, 1.0) if probability else (0.0, rule.divisor)
+    for rival in range(len(rule.start)):
+        if rival != rule.favourable:
             if trees.outputs.shape[1] > 1:
-                scores = trees.outputs[rows, verdict.place] - trees.outputs[rows, rival]
+                scores = trees.outputs[rows, rule.favourable] - trees.outputs[rows, rival]
             else:
-                sign = (output == verdict.place).astype(float) - (output == rival)
+                sign = (output == rule.favourable).astype(float) - (output == rival)
                 scores = sign * trees.outputs[rows, 0]
-            start = verdict.start[verdict.place] - verdict.start[rival]
+            start = rule.start[rule.favourable] - rule.start[rival]
             yield (
                 scores,
                 divisor * (ahead - slack) - start,
