@@ -127,7 +127,6 @@ class Items:
         """Each feature's first item, and the number of items at the end."""
         return np.searchsorted(self.feature_of, np.arange(len(self.space.features) + 1))
 
-.
     def codes(self, Z: FloatArray) -> IntArray:
         """The item of each row and feature, -1 where a number is missing: ``(rows, features)``."""
         out = np.empty((len(Z), len(self.space.features)), dtype=np.int64)
@@ -204,7 +203,6 @@ class Items:
             return np.asarray(cost.weight(f) * (codes[:, self.listed[item].feature] != item))
         return cost.change(f, Z[:, f.start], self.moved(item, Z[:, f.start]))
 
-.
     # -- in words ------------------------------------------------------------------------------------------------
 
     def text(self, item: int, *, name: bool = True) -> str:

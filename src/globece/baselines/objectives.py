@@ -88,8 +88,8 @@ class AccuracyCost:
         """The objective over these triples; see :class:`Objective`."""
         if self.lam * evaluated.budget > 1 + 1e-9:
             raise InvalidParameterError(
-                f"lam must be at most 1 / budget = {1 / evaluated.budget:g}, or recourse could be worth less than none; "
-                f"got {self.lam!r}"
+                f"lam must be at most 1 / budget = {1 / evaluated.budget:g}, or recourse could be worth less than "
+                f"none; got {self.lam!r}"
             )
         fixed = np.zeros(len(evaluated), dtype=np.int64)
         return Terms(UNIT, self.lam * UNIT, True, fixed, 0, float(UNIT * max(evaluated.n, 1)))
