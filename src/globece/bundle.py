@@ -1,7 +1,7 @@
-"""Many directions at once, made ready for kernels: what each of them moves, in flat arrays.
+"""What each of many directions moves, in flat arrays for kernels.
 
-It says the same as :func:`globece.rays.movers` and :func:`globece.rays.switches` say of one direction, in the same
-order, without a Python loop over directions.
+The same as :func:`globece.rays.movers` and :func:`globece.rays.switches` for each direction, in the same order, without
+a Python loop over directions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 
 class Bundle(NamedTuple):
-    """What directions move, in lists of unequal length: ``first[d]`` to ``first[d + 1]`` belong to direction d."""
+    """What directions move: ``first[d]`` to ``first[d + 1]`` belong to direction d."""
 
     first_mover: IntArray
     mover: IntArray  # which of the space's scalar features
@@ -29,20 +29,20 @@ class Bundle(NamedTuple):
     start: IntArray  # first column of that block
     size: IntArray
     target: IntArray
-    bound: FloatArray  # (switches, most categories) the k that each category must exceed to switch
+    bound: FloatArray  # (switches, most categories) the k past which each category switches
 
 
 def bundle(space: FeatureSpace, directions: FloatArray) -> Bundle:
-    """Say what each direction moves.
+    """What each direction moves.
 
     Examples
     --------
     >>> space = FeatureSpace.from_matrix(np.array([[0.0, 1.0], [2.0, 5.0]]), columns=["a", "b"])
-    >>> made = bundle(space, np.array([[0.0, 2.0], [1.0, -1.0]]))
-    >>> made.first_mover, made.column, made.step
+    >>> moves = bundle(space, np.array([[0.0, 2.0], [1.0, -1.0]]))
+    >>> moves.first_mover, moves.column, moves.step
     (array([0, 1, 3]), array([1, 0, 1]), array([ 2.,  1., -1.]))
     """
-    # the last one is kept: the code that prices rays asks for it, and the code that follows them asks again
+    # the last one is cached: it is needed for the costs of rays, and again for following them
     last = _LAST.known(space)
     if last is None or not np.array_equal(last[0], directions):
         last = _LAST.keep(space, (directions.copy(), _bundled(space, directions)))
@@ -53,14 +53,14 @@ def _bundled(space: FeatureSpace, directions: FloatArray) -> Bundle:
     m, layout = len(directions), _LAYOUTS.get(space, lambda: _make_layout(space))
     steps = directions[:, layout.column]
     owner, mover = np.nonzero((steps != 0.0) & layout.free)
-    parts = directions[:, layout.place]  # (m, blocks, most categories)
+    parts = directions[:, layout.columns]  # (m, blocks, most categories)
     turner, switch = np.nonzero(((parts != 0.0) & layout.real).any(axis=2) & layout.turns)
     part, real = parts[turner, switch], layout.real[switch]
     eligible = np.where(layout.permitted[switch], part, -np.inf)
     target = eligible.argmax(axis=1)
     top = eligible[np.arange(len(part)), target][:, None]
     bound = np.full(part.shape, np.inf)
-    with np.errstate(over="ignore"):  # two entries that nearly tie switch at a k beyond all numbers: never
+    with np.errstate(over="ignore"):  # entries that nearly tie never switch: their k overflows
         np.divide(1.0, top - part, out=bound, where=real & (part < top))
     moves = np.isfinite(bound).any(axis=1)
     turner, switch = turner[moves], switch[moves]
@@ -92,7 +92,7 @@ class _Layout(NamedTuple):
     start: IntArray
     size: IntArray
     turns: BoolArray
-    place: IntArray  # (blocks, most categories)
+    columns: IntArray  # (blocks, most categories)
     real: BoolArray
     permitted: BoolArray
 
@@ -121,7 +121,7 @@ def _make_layout(space: FeatureSpace) -> _Layout:
     )
 
 
-_LAYOUTS: Kept[FeatureSpace, _Layout] = Kept()  # thousands of bundles are made of one space
+_LAYOUTS: Kept[FeatureSpace, _Layout] = Kept()  # thousands of bundles share one space
 _LAST: Kept[FeatureSpace, tuple[FloatArray, Bundle]] = Kept()
 
 

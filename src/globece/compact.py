@@ -1,7 +1,7 @@
 """Encoded rows that take little memory: one number per feature, expanded into blocks a chunk at a time.
 
-A feature of 900 categories is 900 columns of the encoded matrix, and one code here. Few or narrow rows are kept as the
-matrix they are: expanding would only cost time.
+A feature with 900 categories takes 900 columns of the encoded matrix, and one code here. A small matrix is kept as it
+is, since expanding would only cost time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Rows:
     space
         The space of the rows.
     values
-        The encoded matrix ``(n, width)``; or, where the rows are compact, a column per feature: numbers, positions of
+        The encoded matrix ``(n, width)``; or, if the rows are compact, a column per feature: numbers, positions of
         ordinal features, codes of categories.
     is_compact
         Which of the two.
@@ -47,7 +47,7 @@ class Rows:
 
     @classmethod
     def read(cls, space: FeatureSpace, X: Any) -> Rows:
-        """The user's rows, encoded; compact if they would make a large matrix."""
+        """The user's rows, encoded; compact if the matrix would be large."""
         return cls._of(space, space.compact(X))
 
     @classmethod
@@ -58,7 +58,7 @@ class Rows:
 
     @classmethod
     def from_features(cls, space: FeatureSpace, n: int, columns: list[FloatArray]) -> Rows:
-        """Rows made of a column per feature, as :meth:`feature` gives it."""
+        """Rows from a column per feature, as :meth:`feature` returns it."""
         values = np.empty((n, len(columns)))
         for i, column in enumerate(columns):
             values[:, i] = column
@@ -82,18 +82,18 @@ class Rows:
         return max(1, CHUNK // (8 * self.space.width)) if self.is_compact else max(1, len(self))
 
     def slices(self) -> Iterator[slice]:
-        """Parts of which the encoded matrix has a bounded size."""
+        """Parts whose encoded matrices have a bounded size."""
         step = self.at_once
         for start in range(0, len(self), step):
             yield slice(start, min(start + step, len(self)))
 
     def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """The encoded matrix in such parts, and where each belongs."""
+        """The encoded matrix in such parts, each with its slice."""
         for part in self.slices():
             yield part, self[part].dense()
 
     def some(self, order: IntArray) -> FloatArray:
-        """As many rows as are expanded at a time, the first in an order; the matrix as it is where rows are few."""
+        """The first rows in an order, as many as are expanded at a time; all of them, unordered, if they are few."""
         if len(self) <= self.at_once:
             return self.dense()
         return self[np.sort(order[: self.at_once])].dense()
@@ -114,5 +114,5 @@ class Rows:
 
 
 def is_large(space: FeatureSpace, n: int) -> bool:
-    """Whether so many rows are better kept compact: their matrix is large, and most of it is blocks."""
+    """Whether ``n`` rows are better kept compact: their matrix is large, and most of it is blocks."""
     return 8 * n * space.width > DENSE and space.width >= 2 * len(space.features)

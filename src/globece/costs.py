@@ -1,8 +1,8 @@
 """What a change costs the person who makes it.
 
-Every cost is built from one idea: each column has a *scale*, a rising function of its value, and a change costs the
-feature's weight times the distance on that scale. Equal-width bins and deciles are two scales; a changed category is
-one step. The features' costs are then summed (l1) or combined as a Euclidean length (l2).
+Each column has a *scale*, an increasing function of its value, and a change costs the feature's weight times the
+distance on that scale. Equal-width bins and deciles are two scales; a changed category costs one step. The features'
+costs are then summed (l1) or combined as a Euclidean length (l2).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ Norm = Literal["l1", "l2"]
 
 # A one-hot change moves two columns (one falls, one rises), so each counts half towards a direction's nominal cost.
 ONE_HOT_SHARE = 0.5
-SMALLEST_WIDTH = 1e-300  # of a bin: its reciprocal is a number, too
-LARGEST_WEIGHT = 1e9  # beyond that, call the feature immutable
+SMALLEST_WIDTH = 1e-300  # of a bin: its reciprocal must be finite
+LARGEST_WEIGHT = 1e9  # features that cost more should be immutable
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A rising, piecewise linear function: distances on it are costs.
+    """An increasing, piecewise linear function: distances on it are costs.
 
-    ``knots`` are values and ``levels`` their places on the scale; beyond the ends it goes on with the end slopes.
+    ``knots`` are values and ``levels`` their positions on the scale; beyond the ends it continues with the end slopes.
     """
 
     knots: FloatArray
     levels: FloatArray
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Place of each value on the scale."""
+        """Position of each value on the scale."""
         inside = np.interp(values, self.knots, self.levels)
         (first, last), (start, end) = self.slopes, (self.knots[0], self.knots[-1])
         below, above = np.minimum(values - start, 0.0), np.maximum(values - end, 0.0)
@@ -63,7 +63,7 @@ class Scale:
 
     @property
     def is_linear(self) -> bool:
-        """Whether one slope holds throughout."""
+        """Whether the slope is the same everywhere."""
         return len(self.knots) == 2
 
     @property
@@ -81,7 +81,7 @@ class CostModel(FieldsOnly):
     Attributes
     ----------
     space
-        The space whose changes it prices.
+        The space of the rows.
     scales
         A :class:`Scale` for each continuous or ordinal feature that can move, by name.
     weights
@@ -128,13 +128,13 @@ class CostModel(FieldsOnly):
         Parameters
         ----------
         space
-            The space to price.
+            The space of the rows.
         n
             Number of bins over each feature's observed range.
         widths
-            Bin widths by feature, where they are not to be ``range / n``.
+            Bin widths by feature, instead of ``range / n``.
         weights
-            Factors by feature; 1 where absent. See :func:`bradley_terry`.
+            Factors by feature, by default 1. See :func:`bradley_terry`.
         norm
             ``"l1"`` sums the features' costs, ``"l2"`` takes their Euclidean length.
 
@@ -173,14 +173,14 @@ class CostModel(FieldsOnly):
         weights: Mapping[str, float] | None = None,
         norm: Norm = "l1",
     ) -> CostModel:
-        """Price a continuous change by the tenths of the data that it passes.
+        """Cost by deciles: 1 per tenth of the data that a continuous change passes.
 
         Parameters
         ----------
         space
-            The space to price.
+            The space of the rows.
         X
-            Rows (as the space was learnt from) whose deciles count.
+            Rows (as the space was learnt from) from which to compute deciles.
         weights, norm
             As in :meth:`bins`.
 
@@ -208,17 +208,17 @@ class CostModel(FieldsOnly):
         return float(self.weights[self.space.names.index(feature.name)])
 
     def change(self, feature: Feature, before: FloatArray, after: FloatArray) -> FloatArray:
-        """Cost of moving one continuous or ordinal feature, before the norm; a missing value has not moved."""
+        """Cost of moving one continuous or ordinal feature, before the norm; 0 for a missing value."""
         if feature.name not in self.scales:
             return np.zeros(np.shape(before))
         scale = self.scales[feature.name]
-        if scale.is_linear:  # a difference of values is more precise than one of places on the scale
+        if scale.is_linear:  # a difference of values is more precise than one of positions on the scale
             return self.weight(feature) * np.nan_to_num(np.abs(after - before) * scale.slopes[0], nan=0.0)
         distance = np.abs(scale(after) - scale(before))
         return self.weight(feature) * np.nan_to_num(distance, nan=0.0)
 
     def combine(self, parts: Sequence[FloatArray], n: int) -> FloatArray:
-        """Put the features' costs together: a sum, or a Euclidean length."""
+        """Combine the features' costs: a sum, or a Euclidean length."""
         total = np.zeros(n)
         for part in parts:
             total += part if self.norm == "l1" else part * part
@@ -243,7 +243,7 @@ class CostModel(FieldsOnly):
     def rates(self) -> FloatArray:
         """Nominal cost per unit of each encoded column: half a category per one-hot column, the mean slope elsewhere.
 
-        This is what a direction is normalised by; what a row really pays depends on where it stands.
+        Directions are normalised by it; the actual cost for a row depends on its values.
         """
         rates = np.zeros(self.space.width)
         for f in self.space.features:
@@ -257,7 +257,7 @@ class CostModel(FieldsOnly):
         return rates
 
     def nominal(self, directions: FloatArray) -> FloatArray:
-        """Nominal cost of each direction: what its entries sum to at k = 1 (or their length, for l2)."""
+        """Nominal cost of each direction at k = 1."""
         parts = np.abs(self._directions(directions)) * self.rates
         return np.asarray(parts.sum(axis=1) if self.norm == "l1" else np.sqrt((parts**2).sum(axis=1)))
 
@@ -266,27 +266,27 @@ class CostModel(FieldsOnly):
         return check_matrix("directions", directions[None] if one else directions, self.space.width, "a matrix")
 
     def normalise(self, directions: FloatArray, cost: float = 1.0) -> FloatArray:
-        """Scale directions to one nominal cost, so that they compare."""
+        """Scale directions to the same nominal cost, so that they are comparable."""
         directions, cost = self._directions(directions), check_number("cost", cost, open_low=True)
         nominal = self.nominal(directions)
         if not (nominal > 0).all():
-            raise InvalidParameterError(f"direction {int((~(nominal > 0)).argmax())} is free of cost: it has no length")
+            raise InvalidParameterError(f"direction {int((~(nominal > 0)).argmax())} has no cost to normalise by")
         return np.asarray(directions * (cost / nominal)[:, None])
 
 
 def bradley_terry(pairs: Iterable[tuple[str, str]], *, prior: float = 0.1) -> dict[str, float]:
     """Feature weights from pairwise comparisons, each ``(easier, harder)`` to change.
 
-    The Bradley-Terry model gives each feature a difficulty such that "a is harder than b" has odds
+    In the Bradley-Terry model each feature has a difficulty such that "a is harder than b" has odds
     ``difficulty_a / difficulty_b``. The difficulties are the weights, scaled to a geometric mean of 1.
 
     Parameters
     ----------
     pairs
-        Comparisons; the same pair may come many times and both ways.
+        Comparisons; the same pair may occur many times, in both orders.
     prior
-        Weight of a pseudo-comparison, both ways, between each two features that were compared. It keeps a feature
-        that always wins finite.
+        Weight of a pseudo-comparison, in both orders, between each two features that were compared. It keeps the
+        weight of a feature that is always harder finite.
 
     Returns
     -------
@@ -321,10 +321,10 @@ def bradley_terry(pairs: Iterable[tuple[str, str]], *, prior: float = 0.1) -> di
         raise InvalidParameterError("pairs is empty; give at least one (easier, harder) pair")
     prior = check_number("prior", prior, open_low=True)
     names = sorted({name for pair in wins for name in pair})
-    place = {name: i for i, name in enumerate(names)}
+    index = {name: i for i, name in enumerate(names)}
     W = np.zeros((len(names), len(names)))
     for (harder, easier), count in wins.items():
-        W[place[harder], place[easier]] += count
+        W[index[harder], index[easier]] += count
     W += prior * ((W + W.T) > 0)
     games, difficulty = W + W.T, np.ones(len(names))
     for _ in range(10_000):  # Hunter (2004), the minorisation-maximisation step
@@ -342,7 +342,7 @@ def _decile_scale(values: FloatArray, name: str) -> Scale:
     knots = np.unique(quantiles)
     if len(knots) < 2:
         raise InvalidDataError(f"feature {name!r} is constant in the rows given: it has no deciles")
-    # Where one value spans several deciles it stands in their middle.
+    # A value that spans several deciles gets their middle.
     levels = np.array([np.flatnonzero(quantiles == q).mean() for q in knots])
     stretched = 10.0 * (levels - levels[0]) / (levels[-1] - levels[0])
     return Scale(knots, stretched)

@@ -1,7 +1,7 @@
-"""Errors: each says what went wrong, where, what came, and what is allowed.
+"""Errors and validation: each error says what is wrong, where, what was given, and what is allowed.
 
-Everything that globece raises on purpose derives from :class:`GlobeCEError`, so a caller can catch the lot. Errors
-about a value also derive from ``ValueError`` and errors about a type from ``TypeError``, as Python's own would.
+Everything that globece raises on purpose derives from :class:`GlobeCEError`. Errors about values also derive from
+``ValueError``.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class InvalidDirectionError(InvalidParameterError):
 
 
 class ModelError(GlobeCEError):
-    """The model raised, or returned something that is not an outcome for each row."""
+    """The model raised, or did not return one outcome for each row."""
 
 
 class VerificationError(ModelError):
-    """A counterfactual did not flip the user's own model when it was predicted again."""
+    """A counterfactual was not favourable when the user's model predicted it again."""
 
 
 class TimeLimitError(GlobeCEError):
-    """The time was over before there was anything to return."""
+    """The time was over before there was a result to return."""
 
 
 class FileFormatError(GlobeCEError, ValueError):
-    """A file is not what it claims to be, or is of a version that this release cannot read."""
+    """A file does not have the expected format, or a version that this release cannot read."""
 
 
 class MissingExtraError(GlobeCEError, ImportError):
@@ -72,11 +72,11 @@ class MissingExtraError(GlobeCEError, ImportError):
 
 
 class GlobeCEWarning(UserWarning):
-    """Something the user should know, and which did not stop the work."""
+    """Something that the user should know, but that did not stop the work."""
 
 
 def require(module: str, *, extra: str, caller: str) -> ModuleType:
-    """Import an optional dependency, or say which extra brings it.
+    """Import an optional dependency, or name the extra that installs it.
 
     Parameters
     ----------
@@ -96,14 +96,14 @@ def require(module: str, *, extra: str, caller: str) -> ModuleType:
         ) from error
 
 
-# -- what came --------------------------------------------------------------------------------------------------------
+# -- describing values ------------------------------------------------------------------------------------------------
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def describe(value: Any) -> str:
-    """Say what came, briefly: a value where it is short, else its type and size.
+    """A short description of a value: the value itself if it is short, or else its type and size.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def describe(value: Any) -> str:
         if isinstance(value, type):
             return f"the class {kind if value is type else value.__name__}"
         text = " ".join((repr(value) if _is_array(value) else _SHORT.repr(value)).split())
-    except Exception:  # a value that cannot even describe itself
+    except Exception:  # its repr fails
         return _article(kind)
     return text if len(text) <= LETTERS else f"{_article(kind)}: {text[:LETTERS]}..."
 
 
 def clipped(text: str) -> str:
-    """A name as a message shows it: whole, or the beginning of one that is too long to be a name."""
+    """A name for a message, shortened if it is too long."""
     return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."
 
 
@@ -139,15 +139,15 @@ def _article(kind: str) -> str:
 
 
 def wrong(name: str, allowed: str, value: Any) -> InvalidParameterError:
-    """The error for a parameter whose value is not allowed: its name, what is allowed and what came."""
+    """The error for a parameter whose value is not allowed: its name, what is allowed and what was given."""
     return InvalidParameterError(f"{name} must be {allowed}; got {describe(value)}")
 
 
-# -- checks: each returns the value as it is used, or raises with the parameter's name ------------------------------
+# -- validation: each function returns the value as it is used, or raises with the parameter's name -------------------
 
 
 def keep_checked(settings: Any, **values: Any) -> None:
-    """Keep checked values in a frozen dataclass; Python's own numbers stay as they were given."""
+    """Store validated values in a frozen dataclass; plain Python numbers stay as they were given."""
     for name, value in values.items():
         if type(getattr(settings, name)) not in (int, float):
             object.__setattr__(settings, name, value)
@@ -161,14 +161,14 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return ``value`` if it is true or false, and not merely something that counts as one of them."""
+    """Return ``value`` if it is a boolean, not merely truthy or falsy."""
     if not isinstance(value, (bool, np.bool_)):
         raise wrong(name, "True or False", value)
     return bool(value)
 
 
 def check_instance(name: str, value: Any, kind: type[Kind], how: str = "") -> Kind:
-    """Return ``value`` if it is a ``kind``; ``how`` says how one is made, for the message."""
+    """Return ``value`` if it is a ``kind``; ``how`` says how to get one, for the message."""
     if not isinstance(value, kind):
         raise wrong(name, f"{_article(kind.__name__)}{f' ({how})' if how else ''}", value)
     return value
@@ -188,11 +188,11 @@ def check_number(
     Parameters
     ----------
     name, value
-        The parameter, and what came for it.
+        The parameter, and its value.
     low, open_low, high
-        The bounds, and whether the lower one itself is out.
+        The bounds, and whether the lower one itself is excluded.
     infinite
-        Whether infinity is a number here, as for a limit that is none.
+        Whether infinity is allowed.
     """
     bound = "" if low == -np.inf else f" {'>' if open_low else '>='} {low:g}"
     bound += "" if high == np.inf else f"{' and' if bound else ''} <= {high:g}"
@@ -232,12 +232,12 @@ def check_count(name: str, value: Any, *, low: int = 1, high: int = MOST) -> int
 
 
 def check_seed(name: str, value: Any) -> int:
-    """Return ``value`` as an int if it is a seed: any whole number from 0 on."""
+    """Return ``value`` as an int if it is a seed: a whole number >= 0."""
     return check_count(name, value, low=0, high=2**63 - 1)
 
 
 def _plain_number(value: Any) -> Any:
-    """A number out of NumPy's and others' scalars; ``None`` if it is none: a truth value and a duration are not."""
+    """The value if it is a number, or the scalar of a 0-d array; ``None`` for others, such as booleans."""
     if isinstance(value, (str, bytes, bool, np.bool_, np.datetime64, np.timedelta64)):
         return None
     if isinstance(value, (Real, Decimal)):
@@ -248,12 +248,12 @@ def _plain_number(value: Any) -> Any:
 
 
 def check_numbers(name: str, value: Any, allowed: str = "a list of numbers", *, low: float = -np.inf) -> Any:
-    """Return ``value`` as a vector of doubles if it is a list of finite numbers from ``low`` on; otherwise raise."""
+    """Return ``value`` as a vector of doubles if it is a list of finite numbers >= ``low``; otherwise raise."""
     try:
         given = np.asarray(value)
         numeric = given.dtype.kind in "iuf" or (given.dtype.kind == "O" and all(_is_number(v) for v in given.flat))
         numbers: NDArray[np.float64] | None = given.astype(np.float64) if numeric and given.ndim == 1 else None
-    except Exception as error:  # whatever an object that is no list does when it is taken for one
+    except Exception as error:  # anything may happen when an arbitrary object is converted
         raise wrong(name, allowed, value) from error
     if numbers is None or isinstance(value, np.ma.MaskedArray) or not np.isfinite(numbers).all():
         raise wrong(name, allowed, value)
@@ -267,34 +267,36 @@ def _is_number(value: Any) -> bool:
 
 
 def check_matrix(name: str, value: Any, width: int, what: str = "an encoded matrix") -> NDArray[np.float64]:
-    """Return ``value`` as a matrix of doubles if it has so many columns of numbers; otherwise raise.
+    """Return ``value`` as a matrix of doubles if it has ``width`` numeric columns; otherwise raise.
 
-    A row alone is a matrix of one row. Missing numbers are allowed.
+    Missing numbers are allowed.
     """
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 2 and value.shape[1] == width:
         return value
-    try:
-        given = np.asarray(value)
-        if given.ndim == 2 and given.shape[1] == width and given.dtype.kind in "iufb":
-            return np.asarray(given, dtype=np.float64)
-    except Exception as error:  # whatever an object that is no matrix does when it is taken for one
-        raise InvalidDataError(f"{name} must be {what} of {width} columns; got {describe(value)}") from error
+    given = _as_array(value)
+    if given.ndim == 2 and given.shape[1] == width and given.dtype.kind in "iufb":
+        return np.asarray(given, dtype=np.float64)
     raise InvalidDataError(f"{name} must be {what} of {width} columns; got {describe(value)}")
 
 
 def check_rows(name: str, value: Any) -> NDArray[np.float64]:
-    """Return directions as a matrix of their own, if they are rows of numbers; otherwise raise."""
-    try:
-        given = np.asarray(value)
-        if given.ndim in (1, 2) and given.size and given.dtype.kind in "iuf" and not np.ma.isMaskedArray(value):
-            return np.array(given, dtype=np.float64, ndmin=2)
-    except Exception as error:  # whatever an object that is no matrix does when it is taken for one
-        raise InvalidDirectionError(f"{name} must be rows of numbers; got {describe(value)}") from error
+    """Return a copy of the directions as a matrix, if they are rows of numbers; otherwise raise."""
+    given = _as_array(value)
+    if given.ndim in (1, 2) and given.size and given.dtype.kind in "iuf" and not np.ma.isMaskedArray(value):
+        return np.array(given, dtype=np.float64, ndmin=2)
     raise InvalidDirectionError(f"{name} must be rows of numbers; got {describe(value)}")
 
 
+def _as_array(value: Any) -> NDArray[Any]:
+    """The value as an array, or an empty one if it cannot be converted."""
+    try:
+        return np.asarray(value)
+    except Exception:  # anything may happen when an arbitrary object is converted
+        return np.empty(0, dtype=object)
+
+
 def check_path(name: str, value: Any) -> str:
-    """Return ``value`` as a path of text if it is one; otherwise raise with the parameter's name."""
+    """Return ``value`` as a string if it is a path; otherwise raise with the parameter's name."""
     path = os.fspath(value) if isinstance(value, (str, os.PathLike)) and not isinstance(value, type) else value
     if not isinstance(path, str) or not 0 < len(path) <= LONGEST_PATH or "\0" in path:
         raise wrong(name, "a path", value)
@@ -302,7 +304,7 @@ def check_path(name: str, value: Any) -> str:
 
 
 def check_names(name: str, value: Any, what: str = "feature names") -> tuple[str, ...]:
-    """Return ``value`` as a tuple if it lists text: not one text, nor a mapping or a frame, which only look like it."""
+    """Return ``value`` as a tuple if it is a list of strings, not a single string, a mapping or a frame."""
     allowed = f"a list of {what}"
     found = check_list(name, value, allowed)
     if not all(isinstance(entry, str) for entry in found):
@@ -311,14 +313,14 @@ def check_names(name: str, value: Any, what: str = "feature names") -> tuple[str
 
 
 def check_list(name: str, value: Any, allowed: str) -> list[Any]:
-    """Return the entries of anything that lists values that can be told apart; a text is one value and no list."""
+    """Return the entries of an iterable of hashable values; a string does not count as one."""
     if isinstance(value, (str, bytes, Mapping, type)) or hasattr(value, "columns") or not isinstance(value, Iterable):
         raise wrong(name, allowed, value)
     try:
         entries = value.tolist() if isinstance(value, np.ndarray) else value
         found = list(islice(entries, MOST_ENTRIES + 1))
         distinct = {hash(entry) for entry in found}  # fails where one cannot be hashed
-    except Exception as error:  # whatever an object that is no list does when it is taken for one
+    except Exception as error:  # anything may happen when an arbitrary object is iterated over
         raise wrong(name, allowed, value) from error
     if len(distinct) > MOST_ENTRIES or len(found) > MOST_ENTRIES:
         raise wrong(name, allowed, value)
@@ -326,7 +328,7 @@ def check_list(name: str, value: Any, allowed: str) -> list[Any]:
 
 
 def check_mapping(name: str, value: Any, what: str) -> dict[str, Any]:
-    """Return ``value`` as a dictionary if it maps names; ``what`` says what to, for the message. None is empty."""
+    """Return ``value`` as a dictionary if its keys are strings (``what`` is for the message); ``{}`` for ``None``."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -1,7 +1,7 @@
-"""The answer: n directions with, for every affected input, its minimum scalar and cost under each.
+"""The result: n directions with, for every affected input, its minimum scalar and cost under each.
 
 An :class:`Explanation` is frozen. Its views (profile, minimum costs, mean translation, rules chart, counterfactuals)
-are derived from it as plain data, without asking the model again; drawing and saving happen elsewhere.
+are plain data derived from it without calling the model again; plots and files are elsewhere.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ class Provenance:
     model
         Name of the model's class or function.
     method
-        ``"exact"`` if minimum scalars come from the model's own structure, ``"searched"`` otherwise.
+        ``"exact"`` if minimum scalars come from the model's structure, ``"searched"`` otherwise.
     favourable
         The outcome taken as favourable, in words.
     generator
         What proposed the directions.
     candidates
-        How many directions were looked at.
+        Number of directions that were examined.
     model_calls, model_rows
-        How often the user's model was asked, and about how many rows.
+        How often the user's model was called, and on how many rows in total.
     complete
         ``False`` if the search was stopped before its end.
     notes
-        What the reader should know.
+        Remarks for the reader.
     clearance
-        Relative rounding error, of the model's arithmetic and of its columns' types, that every counterfactual is kept
-        clear of: it flips in whatever order sums are rounded. A scalar is later than the very first flip by as much.
+        Relative rounding error, of the model's arithmetic and of its columns' types, that every counterfactual
+        tolerates: it flips in whatever order sums are rounded. A scalar is larger than the first flip by as much.
     """
 
     version: str
@@ -87,7 +87,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Coverage and average cost against the most that one is willing to pay: the coverage-cost profile."""
+    """Coverage and average cost against a limit on cost: the coverage-cost profile."""
 
     limit: FloatArray
     coverage: FloatArray
@@ -96,7 +96,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class MinimumCosts:
-    """For each affected input the direction that is cheapest for it (-1: no recourse), with scalar and cost."""
+    """The cheapest direction of each affected input (-1: no recourse), with scalar and cost."""
 
     direction: IntArray
     scalar: FloatArray
@@ -112,7 +112,7 @@ class MeanTranslation:
     features
         Feature names.
     change
-        Mean change of each continuous or ordinal feature, in its own units; 0 for a categorical one.
+        Mean change of each continuous or ordinal feature, in its units; 0 for a categorical one.
     share
         Share of the covered inputs that change the feature at all.
     cost
@@ -127,7 +127,7 @@ class MeanTranslation:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """Everybody whose minimum cost is at most ``limit``: how many they are and what they pay on average."""
+    """The inputs whose minimum cost is at most ``limit``: their share, average cost and number."""
 
     limit: float
     coverage: float
@@ -137,16 +137,16 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactuals:
-    """The covered inputs before and after, in the user's own columns.
+    """The covered inputs before and after, in the user's columns.
 
     Attributes
     ----------
     row
         Position of each covered input among the rows given.
     direction, scalar, cost
-        The direction that is cheapest for it, how far it goes, and what that costs.
+        Its cheapest direction, with scalar and cost.
     before, after
-        Frames (or matrices) of the kind that was given, one row per covered input.
+        Frames (or matrices) of the type that was given, one row per covered input.
     """
 
     row: IntArray
@@ -169,14 +169,14 @@ class Arrays:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(FieldsOnly, Recourse):
-    """A few directions along which the affected inputs can travel, and how far each must go.
+    """A few directions along which the affected inputs can move, and how far each must go.
 
     Attributes
     ----------
     space, cost, budget
         What a row is, what a change costs, and the most that recourse may cost.
     directions
-        One a row: ``(n_directions, width)``.
+        One per row: ``(n_directions, width)``.
     encoded
         The affected inputs, encoded; :attr:`inputs` is their matrix.
     rows
@@ -190,8 +190,8 @@ class Explanation(FieldsOnly, Recourse):
     model
         The model, where it is available: an explanation read from a file has none.
     n_unknown
-        Affected inputs that were not reached before the time was over: nothing is known of them, and no figure here
-        counts them. The others are a random choice of all.
+        Affected inputs that were not reached before the time was over: nothing is known about them, and no number here
+        includes them. The others are a random sample.
     """
 
     space: FeatureSpace
@@ -220,7 +220,7 @@ class Explanation(FieldsOnly, Recourse):
 
     @property
     def inputs(self) -> FloatArray:
-        """The affected inputs, encoded: ``(n_affected, width)``; made on request where that is a large matrix."""
+        """The affected inputs, encoded: ``(n_affected, width)``; a large matrix is computed on each access."""
         return self.encoded.dense()
 
     # -- views ---------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class Explanation(FieldsOnly, Recourse):
         return MinimumCosts(direction, self.scalars[pick, each], self.best_costs)
 
     def profile(self, direction: int | None = None) -> Profile:
-        """Coverage and average cost at every limit at which one more input is covered, by all directions or by one."""
+        """Coverage and average cost at every limit at which further inputs are covered, by all directions or by one."""
         costs = self.best_costs if direction is None else self.costs[self._direction(direction)]
         paid = np.sort(costs[np.isfinite(costs)])
         limit, last = np.unique(paid, return_index=True)
@@ -251,14 +251,14 @@ class Explanation(FieldsOnly, Recourse):
         )
 
     def at(self, *, coverage: float | None = None, cost: float | None = None) -> OperatingPoint:
-        """Everybody up to a coverage, or everybody who need not pay more than a cost.
+        """The inputs up to a given coverage, or up to a given cost.
 
         Parameters
         ----------
         coverage
-            Share of the affected inputs to reach: the smallest limit on cost that reaches it.
+            Share of the affected inputs; the limit is the smallest cost that reaches it.
         cost
-            The limit on what each of them pays.
+            The limit on the cost of each input.
         """
         if (coverage is None) == (cost is None):
             raise InvalidParameterError("at() takes either coverage= or cost=")
@@ -296,15 +296,15 @@ class Explanation(FieldsOnly, Recourse):
     def rules_chart(self, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> RulesChart:
         """The cumulative rules chart of one direction; see :func:`globece.rules.rules_chart`.
 
-        Its last row has that direction's own coverage and average cost.
+        Its last row has the coverage and average cost of that direction.
         """
         i = self._direction(direction)
         spacing = check_choice("spacing", spacing, SPACINGS)
-        Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # no other spacing looks at them
+        Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # not needed for other spacings
         return rules_chart(self.cost, self.directions[i], Z, self.scalars[i], self.costs[i], rows=rows, spacing=spacing)
 
     def counterfactuals(self) -> Counterfactuals:
-        """The covered inputs before and after, in the user's own columns."""
+        """The covered inputs before and after, in the user's columns."""
         best = self.minimum_costs()
         covered = np.flatnonzero(best.direction >= 0)
         before, after = self._travelled(None)
@@ -330,7 +330,7 @@ class Explanation(FieldsOnly, Recourse):
     def arrays(self, scalars: Any) -> Arrays:
         """The raw arrays X', Y' and C of Algorithm 1 over all directions, these scalars and all affected inputs.
 
-        They take directions x scalars x inputs x columns numbers, which is why they are made on request only.
+        They take directions x scalars x inputs x columns numbers, and are only computed on request.
         """
         allowed = f"a list of finite numbers >= 0, at most {MOST_POINTS:,} of them"
         k = check_numbers("scalars", scalars, allowed, low=0.0)
@@ -338,7 +338,7 @@ class Explanation(FieldsOnly, Recourse):
         if np.prod([*shape, self.space.width], dtype=float) > ARRAYS_LIMIT:
             raise InvalidParameterError(
                 f"X' would hold {shape[0]} x {shape[1]} x {shape[2]:,} x {self.space.width} numbers; "
-                f"at most {ARRAYS_LIMIT:,} are made: take fewer scalars, or explain fewer rows"
+                f"at most {ARRAYS_LIMIT:,} are allowed: take fewer scalars, or explain fewer rows"
             )
         if len(k) > MOST_POINTS:
             raise wrong("scalars", allowed, scalars)
@@ -355,14 +355,14 @@ class Explanation(FieldsOnly, Recourse):
     # -- use -----------------------------------------------------------------------------------------------------
 
     def apply(self, X: Any, *, model: Model | None = None) -> Explanation:
-        """Scale the same directions on other rows, such as unseen ones, or one row alone.
+        """Scale the same directions on other rows, such as unseen ones, or a single row.
 
         Parameters
         ----------
         X
             Rows with the columns that the space was learnt from.
         model
-            The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
+            The model, as :func:`globece.as_model` returns it; by default the one that was explained.
         """
         asked = self._model(model)
         rows = Rows.read(self.space, X)
@@ -383,7 +383,7 @@ class Explanation(FieldsOnly, Recourse):
         Parameters
         ----------
         margins
-            Margins to try, ascending; by default 0 to 0.4 of probability, or 0 to 2 otherwise.
+            Margins to try, ascending; by default 0 to 0.4 for probabilities, and 0 to 2 for other scales.
         **asked
             As for :class:`globece.Robust`: ``scale``, ``models``, ``noise``, ``draws``, ``seed``.
         """
@@ -392,9 +392,9 @@ class Explanation(FieldsOnly, Recourse):
         return robustness(self, margins, **asked)
 
     def lower_bound(self, *, solve: int = 0, time_limit: float = 60.0) -> LowerBound:
-        """What recourse costs each affected input at least, whatever it changes, and how near this explanation comes.
+        """A lower bound on the cost of recourse of each affected input, whatever it changes.
 
-        Known for linear models and tree ensembles; see :func:`globece.bounds.lower_bound` for the parameters.
+        Available for linear models and tree ensembles; see :func:`globece.bounds.lower_bound` for the parameters.
         """
         from globece.bounds import lower_bound
 
@@ -409,7 +409,7 @@ class Explanation(FieldsOnly, Recourse):
         return to_dict(self)
 
     def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        """Write versioned JSON to ``path`` atomically, and return it as text."""
         from globece.io.results import write
 
         return write(self, path)
@@ -435,7 +435,7 @@ class Explanation(FieldsOnly, Recourse):
         return self.model
 
     def _travelled(self, direction: int | None) -> tuple[Rows, Rows]:
-        """The covered inputs before and after, encoded, each along its cheapest direction or along a given one."""
+        """The covered inputs before and after, encoded, along their cheapest directions or along a given one."""
         if direction is None:
             best = self.minimum_costs()
             pick, k = best.direction, best.scalar
@@ -451,7 +451,7 @@ class Explanation(FieldsOnly, Recourse):
                 after[mine[part]] = here.pack(rays.positions(self.space, Z, delta, k[mine[part]]))
         return here[pick >= 0], Rows(self.space, after, here.is_compact)[pick >= 0]
 
-    # -- looks ---------------------------------------------------------------------------------------------------
+    # -- text ----------------------------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """The explanation in a few lines."""
@@ -494,18 +494,18 @@ class Explanation(FieldsOnly, Recourse):
 def scaled_along(
     case: Case, directions: FloatArray, provenance: Provenance, monitor: Monitor | None = None
 ) -> Explanation:
-    """Scale directions over all affected inputs, check every counterfactual, and put the explanation together.
+    """Scale directions over all affected inputs, verify every counterfactual, and build the explanation.
 
     Parameters
     ----------
     case
-        Whose affected inputs travel.
+        The case.
     directions
         The directions chosen.
     provenance
-        What is known so far.
+        Where they come from.
     monitor
-        Asked whether the time is up: who is not reached by then, or on Ctrl-C, is left out and counted.
+        Says whether the time is up: inputs not reached by then, or on Ctrl-C, are counted as unknown.
     """
     inputs = case.inputs
     scalars, costs = np.empty((len(directions), len(inputs))), np.empty((len(directions), len(inputs)))
@@ -516,7 +516,7 @@ def scaled_along(
         scalars[:, part], costs[:, part] = scaled.scalar, scaled.cost
 
     monitor = monitor or Monitor()
-    # how many are scaled at first: then the clock is looked at, and Ctrl-C has something to return
+    # size of the first batch: after it the clock is checked, and Ctrl-C has a result to return
     timed, untimed = (64, 16_384) if case.model.exact else (8, 1024)
     first = untimed if monitor.time_limit is None else timed
     reached = in_reach(len(inputs), work, monitor, first=first, most=inputs.at_once)
@@ -526,7 +526,7 @@ def scaled_along(
 
 
 def explanation_of(case: Case, directions: FloatArray, scaled: Scaled, provenance: Provenance) -> Explanation:
-    """The explanation that minimum scalars and costs of a case's affected inputs make."""
+    """The explanation of a case from the minimum scalars and costs of its affected inputs."""
     return Explanation(
         space=case.space,
         cost=case.cost,
@@ -545,7 +545,7 @@ def explanation_of(case: Case, directions: FloatArray, scaled: Scaled, provenanc
 
 
 def unknown_note(monitor: Monitor, n_reached: int, n_unknown: int) -> str:
-    """Say that some affected inputs were not reached."""
+    """A note that some affected inputs were not reached."""
     return (
         f"stopped early ({monitor.stopped}): {n_reached:,} of {n_reached + n_unknown:,} affected inputs, chosen at "
         "random, were reached; the others are unknown and not counted"

@@ -1,4 +1,4 @@
-"""One feature: its place in the encoded matrix, its values, and how it may move."""
+"""One feature: its columns in the encoded matrix, its values, and how it may move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNBOUNDED = "unbounded"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: its place in the encoded matrix, its values, and how it may move.
+    """One feature: its columns in the encoded matrix, its values, and how it may move.
 
     Attributes
     ----------
@@ -31,15 +31,15 @@ class Feature:
     categories
         Values of a categorical or ordinal feature in encoded order; ``None`` stands for a missing category.
     permitted
-        Categories that somebody may move *to*; one flag per category.
+        Whether each category may be moved *to*.
     low, high
         Range of a continuous feature, or of the positions of an ordinal one.
     observed
-        Smallest and largest value in the data, whatever the range: the default cost is per tenth of this.
+        Smallest and largest value in the data, whatever the range: the default cost is 1 per tenth of it.
     whole
         Whether it moves in whole numbers.
     sense
-        ``+1`` if it may only rise, ``-1`` if it may only fall, ``0`` if both.
+        ``+1`` if it may only rise, ``-1`` if it may only fall, ``0`` for both.
     immutable
         Whether it may not move at all.
     sources
@@ -79,7 +79,7 @@ class Feature:
     def can_move(self) -> bool:
         """Whether any direction may move it.
 
-        A constant feature cannot: the data gives neither a range to move in nor a scale to price it by.
+        A constant feature cannot: the data give neither a range nor a scale for its cost.
         """
         if self.immutable:
             return False
@@ -88,7 +88,7 @@ class Feature:
         return self.observed[1] > self.observed[0] and self.high > self.low
 
     def index(self, category: Any) -> int | None:
-        """Position of a category, or ``None`` if it is none of them, whatever it is."""
+        """Position of a category, or ``None`` if it is unknown."""
         for i, known in enumerate(self.categories):
             if known is category or (isinstance(same := known == category, (bool, np.bool_)) and same):
                 return i

@@ -1,4 +1,4 @@
-"""What is worked out once and kept: beside its owner, never inside it, so that it is neither compared nor pickled."""
+"""Caches that live outside of the objects they belong to, so that they are neither compared nor pickled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class Kept(Generic[Owner, Value]):
-    """Values kept for objects as long as these live, whatever they are equal to.
+    """A cache of one value per object, by identity, for as long as the object lives.
 
     Examples
     --------
@@ -27,31 +27,31 @@ class Kept(Generic[Owner, Value]):
         self._values: dict[int, tuple[weakref.ref[Any], Value]] = {}
 
     def get(self, owner: Owner, make: Callable[[], Value]) -> Value:
-        """What is kept for an object; made, and kept from then on, where there is nothing yet."""
+        """The value of an object, computed on the first call."""
         found = self.known(owner)
         return self.keep(owner, make()) if found is None else found
 
     def known(self, owner: Owner) -> Value | None:
-        """What is kept for an object, if there is something."""
+        """The value of an object, if there is one."""
         entry = self._values.get(id(owner))
         return entry[1] if entry is not None and entry[0]() is owner else None
 
     def keep(self, owner: Owner, value: Value) -> Value:
-        """Keep a value for an object, in place of any before."""
-        place = id(owner)
-        self._values[place] = (weakref.ref(owner, lambda _: self._values.pop(place, None)), value)
+        """Set the value of an object."""
+        key = id(owner)
+        self._values[key] = (weakref.ref(owner, lambda _: self._values.pop(key, None)), value)
         return value
 
 
 class FieldsOnly:
-    """A dataclass that is pickled by its fields, without what its cached properties keep."""
+    """A dataclass that is pickled by its fields, without its cached properties."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
 
 def freeze(owner: Any, *names: str) -> None:
-    """Make these arrays of a frozen dataclass read-only; the caller's own arrays stay as they are."""
+    """Make these arrays of a frozen dataclass read-only, without changing the caller's arrays."""
     for name in names:
         array = getattr(owner, name)
         if array.flags.writeable:

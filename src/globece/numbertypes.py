@@ -1,7 +1,7 @@
-"""What the type of a column of numbers can hold: its range, its precision, missing values.
+"""Numeric column types: their range, precision, and missing values.
 
-Rows are computed in doubles. What comes back from them to the user's own column must fit the column's type, and a
-narrow float rounds it; both are known from the type's name, whatever library it belongs to.
+Rows are computed in doubles. When they are decoded, values must fit the user's column type, and narrow floats round
+them; both follow from the name of the type, whatever library it belongs to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from globece.errors import InvalidDataError
 
 EXACT = 2.0**53  # whole numbers below this are exact as doubles
 
-# Names of the types of floats in pandas, Polars, PyArrow and NumPy, lowercase: bits kept of a number, largest number.
+# Names of narrow float types in pandas, Polars, PyArrow and NumPy, in lowercase: bits of precision, largest number.
 _FLOATS = {
     "float16": (11, 65504.0),
     "halffloat": (11, 65504.0),
@@ -35,11 +35,11 @@ class NumberType:
     Attributes
     ----------
     name
-        The type, as its library calls it.
+        The library's name for the type.
     low, high
-        The least and the largest number that it can hold; infinite for doubles, whose range nothing leaves.
+        The smallest and the largest number that it can hold; infinite for doubles.
     unit
-        Largest relative error of a double that is rounded to this type: 2**-24 for float32, 0 where none is made.
+        Largest relative error of rounding a double to this type: 2**-24 for float32, 0 if there is none.
     is_float
         Whether it holds fractions.
     holds_missing
@@ -55,7 +55,7 @@ class NumberType:
 
     @classmethod
     def of(cls, name: str, *, nullable: bool = True) -> NumberType:
-        """The type of this name; one that is not known is taken for a double.
+        """The type of this name; an unknown one is taken as a double.
 
         >>> NumberType.of("UInt8").high, NumberType.of("float32").unit == 2.0**-24
         (255.0, True)
@@ -67,7 +67,7 @@ class NumberType:
         if found := _INTEGER.match(plain):
             bits = int(found[2])
             low, high = (0.0, 2.0**bits) if found[1] else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
-            # the largest number is one less; of 64 bits and more it is no double, and the double below it is
+            # the largest number is one less; with 64 bits or more that is not a double, and the double below is used
             return cls(name, low, high - 1.0 if bits < 54 else float(np.nextafter(high, 0.0)), 0.0, False, nullable)
         if found := _DECIMAL.match(plain):
             most = float(min(10.0 ** (int(found[1]) - int(found[2])) - 1.0, 2.0**126))
@@ -78,10 +78,7 @@ class NumberType:
 
     @property
     def span(self) -> tuple[float, float]:
-        """How far numbers of this type reach, for somebody who asks for no range.
-
-        Ranges as wide as those of 64 bits or of float32 are as good as none: nobody gets that far.
-        """
+        """Range of an unbounded feature of this type; infinite where the type's range is 2**53 or wider."""
         return (self.low if -self.low < EXACT else -np.inf), (self.high if self.high < EXACT else np.inf)
 
     @property
@@ -89,11 +86,11 @@ class NumberType:
         return np.float32 if self.unit == 2.0**-24 else np.float16 if self.unit else np.float64
 
     def rounded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Numbers as a column of this type gives them back."""
+        """Numbers after a round trip through a column of this type."""
         return values.astype(self._narrow).astype(np.float64)
 
     def inward(self, low: float, high: float) -> tuple[float, float]:
-        """The least and the largest number of this type between two numbers that it reaches."""
+        """The smallest and the largest number of this type between two numbers in its range."""
         if not self.unit:
             return low, high
         narrow = self._narrow

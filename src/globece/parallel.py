@@ -1,7 +1,7 @@
-"""Rows over cores: kernels release the interpreter, so plain threads do.
+"""Distribute rows over threads: kernels release the GIL.
 
-Few rows stay on the calling thread, where waking others would cost more than it saves. Rows are independent, so the
-number of threads changes no result.
+Few rows stay on the calling thread, since starting others would cost more than it saves. Rows are independent, so the
+number of threads does not change results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FEW = 4096  # rows
 
 @contextmanager
 def compile_timer() -> Iterator[Callable[[], float]]:
-    """Count the seconds that kernels take to be compiled, which happens once on a machine; gives them so far."""
+    """Measure the time for compiling kernels, once on each machine; yields a function that returns it in seconds."""
     listener = event.TimingListener()  # type: ignore[no-untyped-call]
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
@@ -30,9 +30,9 @@ def compile_timer() -> Iterator[Callable[[], float]]:
 
 
 def over_rows(n: int, work: Callable[[int, int], None], *, few: int = FEW) -> None:
-    """Call ``work(start, stop)`` on parts of ``range(n)``, on as many threads as numba would use.
+    """Call ``work(start, stop)`` on parts of ``range(n)``, on as many threads as Numba would use.
 
-    Where there is a time limit, the parts are short and the clock is looked at between them.
+    Under a time limit the parts are short and the clock is checked between them.
     """
     if not is_timed():
         _over(0, n, work, few)

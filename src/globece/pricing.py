@@ -1,7 +1,7 @@
 """Horizons and costs of many rays at once: kernels for :func:`globece.rays.horizon` and :func:`globece.rays.cost_at`.
 
-Those two are the plain twins, and a test holds both pairs equal. A search judges thousands of directions, and with
-exact models the plain ones would take most of its time.
+Those two are the plain twins, and a test checks that both pairs agree. A search scores thousands of directions, and
+with exact models the plain versions would take most of its time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW_RAYS = 32_768  # not worth another thread
 
 
 class _Prices(NamedTuple):
-    """What each of the space's scalar features and blocks costs to move."""
+    """Costs of moving the space's scalar features and blocks."""
 
     weight: FloatArray  # (scalars,)
     least: FloatArray  # (scalars,) smallest slope of its scale
@@ -33,10 +33,10 @@ class _Prices(NamedTuple):
 
     @classmethod
     def of(cls, cost: CostModel) -> _Prices:
-        return _KEPT.get(cost, lambda: cls._made(cost))
+        return _KEPT.get(cost, lambda: cls._compute(cost))
 
     @classmethod
-    def _made(cls, cost: CostModel) -> _Prices:
+    def _compute(cls, cost: CostModel) -> _Prices:
         scales = [cost.scales.get(f.name) for f in cost.space.scalars]
         nothing = np.zeros(0)
         return cls(
@@ -54,7 +54,7 @@ _KEPT: Kept[CostModel, _Prices] = Kept()  # thousands of directions are priced b
 
 
 def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float | FloatArray) -> FloatArray:
-    """For each direction and row a k beyond which nothing new can happen within the budget, or the row's own."""
+    """For each direction and row a k beyond which nothing new can happen within the budget, which may be per row."""
     out = np.empty((len(routes.first_mover) - 1, len(Z)))
     budgets = np.full(len(Z), budget, dtype=np.float64)
     prices = _Prices.of(cost)
@@ -68,7 +68,7 @@ def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float | Flo
 
 
 def costs_at(cost: CostModel, Z: FloatArray, routes: Bundle, k: FloatArray) -> FloatArray:
-    """Cost of travelling to k along each direction, ``inf`` where k is: ``(m, n)``."""
+    """Cost of moving to k along each direction, ``inf`` where k is: ``(m, n)``."""
     out = np.empty(k.shape)
     prices = _Prices.of(cost)
     run: Any = _costs
@@ -139,7 +139,7 @@ def _costs(  # type: ignore[no-untyped-def]
             for c in range(first_mover[d], first_mover[d + 1]):
                 x, f = Z[i, column[c]], mover[c]
                 if x != x or not at > 0.0 or (x > high[c] if step[c] > 0 else x < low[c]):
-                    continue  # missing, or led away from its range
+                    continue  # missing, or moving away from its range
                 moved = at * step[c]
                 if whole[c]:
                     steps = np.ceil(abs(moved) - 0.5)

@@ -1,4 +1,4 @@
-"""Long work reports how far it is and can be stopped; nothing is printed unless somebody asks for a bar."""
+"""Progress reports and time limits of long work; nothing is printed unless a progress bar is asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from globece.errors import check_limit, wrong
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is: ``done`` of ``total``, in the stage's own units."""
+    """Progress of a stage: ``done`` of ``total``, in the stage's units."""
 
     stage: str
     done: int
@@ -26,27 +26,27 @@ INTERRUPTED = "interrupted"
 
 
 class TimeUp(BaseException):
-    """Raised between two batches of work when the time is over; a caller with something to return catches it."""
+    """Raised between two batches of work when the time is over; callers that have a result to return catch it."""
 
 
-INTERRUPTIONS = (KeyboardInterrupt, TimeUp)  # caught where the best so far is kept
-GRACE = 1.5  # seconds past the limit that work may take which has nothing to return yet
-SEARCH_SHARE = 0.6  # of the time, for the search; the rest is for scaling what it found
-AT_A_TIME = 0.25  # seconds that a batch of work should take where there is a limit
+INTERRUPTIONS = (KeyboardInterrupt, TimeUp)  # caught where the best result so far is kept
+GRACE = 1.5  # seconds past the limit for work that has no result to return yet
+SEARCH_SHARE = 0.6  # of the time, for the search; the rest is for scaling its directions
+AT_A_TIME = 0.25  # seconds per batch under a time limit
 
 
 @dataclass(slots=True)
 class Monitor:
-    """Carries reports out of long work and the wish to stop into it.
+    """Reports the progress of long work, and tells it when to stop.
 
     Attributes
     ----------
     report
-        Told how far a stage is.
+        Called with the progress of a stage.
     time_limit
-        Seconds in all.
+        Seconds in total.
     uncounted
-        Gives the seconds so far that do not count.
+        Returns the seconds so far that do not count.
     started
         When the work began.
     stopped
@@ -54,7 +54,7 @@ class Monitor:
     stop_at
         When, in seconds, the current stage should end.
     raise_at
-        When :class:`TimeUp` is raised: at the same time, or a little later where there is nothing to return yet.
+        When :class:`TimeUp` is raised: at the same time, or a little later if there is no result to return yet.
     """
 
     report: Callable[[Progress], None] | None = None
@@ -70,19 +70,19 @@ class Monitor:
         self.begin()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report how far a stage is."""
+        """Report the progress of a stage."""
         if self.report is not None:
             self.report(Progress(stage, done, total))
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the work began that count."""
+        """Seconds since the work began, without those that do not count."""
         return time.monotonic() - self.started - self.uncounted()
 
     def begin(self, until: float = 1.0, *, part: float = 1.0) -> None:
-        """Begin a stage that should end when a share of the time is over, or take a part of what is left until then.
+        """Begin a stage that takes a part of the time that is left until a share of the limit is over.
 
-        Until it has something to return (:meth:`found`), it may take a little longer than the limit.
+        Until it has a result to return (:meth:`found`), it may take a little longer than the limit.
         """
         limit = math.inf if self.time_limit is None else self.time_limit
         now = self.elapsed if limit < math.inf else 0.0
@@ -90,15 +90,15 @@ class Monitor:
         self.raise_at = max(self.stop_at, limit + GRACE * (0.5 + 0.5 * until))
 
     def found(self) -> None:
-        """Say that the current stage has something to return."""
+        """Note that the current stage has a result to return."""
         self.raise_at = self.stop_at
 
     def should_stop(self) -> bool:
-        """Whether the stage's time is up; what was found so far is then what is returned."""
+        """Whether to stop, by an interruption or because the stage's time is up."""
         return self.stopped == INTERRUPTED or self.is_over()
 
     def is_over(self) -> bool:
-        """Whether the stage's time is up, whatever came before."""
+        """Whether the stage's time is up, whether or not it was interrupted."""
         if self.time_limit is None or self.elapsed < self.stop_at:
             return False
         self.stopped = f"time limit of {self.time_limit:g} s"
@@ -118,7 +118,7 @@ _watching: ContextVar[Monitor | None] = ContextVar("watching", default=None)
 
 
 def is_timed() -> bool:
-    """Whether there is a time limit, so that work should come in small batches."""
+    """Whether there is a time limit, so that work should be done in small batches."""
     return _watching.get() is not None
 
 
@@ -130,16 +130,16 @@ def check_time() -> None:
 
 
 class Pace:
-    """Sizes of batches, such that each takes about as long as it should.
+    """Sizes of batches, adapted such that each takes about a given time.
 
-    What a batch costs however small it is must not make batches small: they may take a few times that.
+    If the fixed cost of a batch is larger than that, batches may take a few times the fixed cost.
 
     Parameters
     ----------
     first
         Size of the first batch.
     seconds
-        What a batch should take.
+        Time that a batch should take.
     """
 
     def __init__(self, first: int, seconds: float = AT_A_TIME) -> None:
@@ -147,15 +147,15 @@ class Pace:
         self._last: tuple[int, float] | None = None
 
     def start(self) -> None:
-        """A batch begins."""
+        """Note the start of a batch."""
         self._since = time.monotonic()
 
     def done(self, size: int) -> None:
-        """A batch of this size has ended."""
+        """Note the end of a batch of this size."""
         self.took(size, max(time.monotonic() - self._since, 1e-6))
 
     def took(self, size: int, seconds: float) -> None:
-        """A batch of this size took so long.
+        """Adapt to the time that a batch of this size took.
 
         Examples
         --------
@@ -166,13 +166,13 @@ class Pace:
         True
         """
         if 2 * size < self.size and seconds <= self.seconds:
-            return  # a smaller one says little
+            return  # a small batch says little
         fixed = 0.0
         if self._last is not None and self._last[0] != size:
             each = max((seconds - self._last[1]) / (size - self._last[0]), 0.0)
             fixed = max(seconds - each * size, 0.0)
         elif self._last is None and seconds < 4.0 * self.seconds:
-            fixed = 0.5 * seconds  # nobody knows: a larger one will tell
+            fixed = 0.5 * seconds  # a guess, until there is a second batch
         self._last = (size, seconds)
         allowed = max(self.seconds, 3.0 * fixed) - fixed
         self.size = max(1, min(int(size * allowed / max(seconds - fixed, 1e-9)), 16 * max(size, 1)))
@@ -180,15 +180,15 @@ class Pace:
 
 @contextmanager
 def monitoring(progress: bool | Callable[[Progress], None], time_limit: float | None) -> Iterator[Monitor]:
-    """Make a monitor out of the user's ``progress`` and ``time_limit``.
+    """A monitor for the user's ``progress`` and ``time_limit``.
 
     Parameters
     ----------
     progress
         ``False`` for silence, ``True`` for a bar on standard error (or in a notebook), or a function that is called
-        with a :class:`Progress` now and then.
+        with a :class:`Progress` from time to time.
     time_limit
-        Seconds after which the search stops and the best so far is taken; ``None`` for no limit.
+        Seconds after which the search stops with the best result so far; ``None`` for no limit.
     """
     limit = check_limit("time_limit", time_limit, open_low=False)
     if progress is False:
@@ -209,9 +209,9 @@ def watching(monitor: Monitor, uncounted: Callable[[], float] = float) -> Iterat
     Parameters
     ----------
     monitor
-        Whose time limit holds; without one nothing is raised.
+        The monitor; without a time limit nothing is raised.
     uncounted
-        Gives the seconds so far that do not count.
+        Returns the seconds so far that do not count.
     """
     monitor.uncounted = uncounted
     token = _watching.set(None if monitor.time_limit is None else monitor)

@@ -1,8 +1,8 @@
-"""Where a row is at k, and what it has paid by then: rays x + k * delta over mixed features. No model in here.
+"""Rays x + k * delta over mixed features: the position and the cost of a row at k. No model is involved.
 
 Along a ray a continuous feature moves in a straight line until its range ends, a whole-numbered one in steps, and a
-one-hot block switches once (Theorems 1 and 2 of the paper). One definition serves everybody: `positions` says where a
-row is, and whatever searches for k must agree with it.
+one-hot block switches once (Theorems 1 and 2 of the paper). `positions` is the one definition of where a row is, and
+whatever computes k must agree with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUDGET_SLACK = 1e-12
 
 
 def lower_bounds(delta: FloatArray, permitted: BoolArray | None = None) -> tuple[int, FloatArray]:
-    """Theorem 2: the category that a block moves to, and for each category the k that it must exceed to get there.
+    """Theorem 2: the category that a block moves to, and for each category the k past which it switches.
 
     Parameters
     ----------
@@ -48,21 +48,21 @@ def lower_bounds(delta: FloatArray, permitted: BoolArray | None = None) -> tuple
     bounds = np.full(len(delta), np.inf)
     if np.isfinite(eligible[target]):
         below = delta < delta[target]
-        with np.errstate(over="ignore"):  # two entries that nearly tie switch at a k beyond all numbers: never
+        with np.errstate(over="ignore"):  # entries that nearly tie never switch: their k overflows
             bounds[below] = 1.0 / (delta[target] - delta[below])
     return target, bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What one block does along one direction."""
+    """The switch of one block along one direction."""
 
     feature: Feature
     target: int
     bounds: FloatArray  # (categories,)
 
     def per_row(self, codes: IntArray) -> FloatArray:
-        """The k that each row must exceed to switch."""
+        """The k past which each row switches."""
         return self.bounds[codes]
 
 
@@ -86,9 +86,9 @@ def movers(space: FeatureSpace, delta: FloatArray) -> Iterator[tuple[Feature, fl
 def travel(feature: Feature, x: FloatArray, step: float, k: FloatArray) -> FloatArray:
     """Value of one continuous or ordinal feature at k.
 
-    It moves within its range. A row that starts outside and is led towards the range enters it at the nearest end as
-    soon as k > 0, and travels on from there; one that is led away does not move. In whole numbers it moves to the
-    nearest one, and exactly half way it has not moved yet: a tie keeps its value.
+    It moves within its range. A row that starts outside and moves towards the range enters it at the nearest end as
+    soon as k > 0, and continues from there; one that would move away stays. A whole-numbered feature moves to the
+    nearest whole number, and exactly half way it has not moved yet: a tie keeps its value.
 
     Examples
     --------
@@ -101,22 +101,13 @@ def travel(feature: Feature, x: FloatArray, step: float, k: FloatArray) -> Float
     if feature.whole:
         moved = np.sign(step) * np.ceil(np.abs(moved) - 0.5)
     there = np.minimum(np.maximum(entered(feature, x, step) + moved, feature.low), feature.high)
-    led_away = x > feature.high if step > 0 else x < feature.low
-    return np.where((k > 0.0) & ~led_away, there, x)
+    moves_away = x > feature.high if step > 0 else x < feature.low
+    return np.where((k > 0.0) & ~moves_away, there, x)
 
 
 def entered(feature: Feature, x: FloatArray, step: float) -> FloatArray:
-    """Where a feature sets out from: its value, or the nearest end of its range that it is led towards."""
+    """Where a feature starts: its value, or the end of its range at which it enters."""
     return np.maximum(x, feature.low) if step > 0 else np.minimum(x, feature.high)
-
-
-def starts_outside(space: FeatureSpace, Z: FloatArray) -> BoolArray:
-    """Which rows have a movable feature outside its range."""
-    out = np.zeros(len(Z), dtype=bool)
-    for f in space.scalars:
-        if f.can_move:
-            out |= (Z[:, f.start] < f.low) | (Z[:, f.start] > f.high)
-    return out
 
 
 def positions(space: FeatureSpace, Z: FloatArray, delta: FloatArray, k: FloatArray | float) -> FloatArray:
@@ -142,7 +133,7 @@ def positions(space: FeatureSpace, Z: FloatArray, delta: FloatArray, k: FloatArr
 
 
 def cost_at(cost: CostModel, Z: FloatArray, delta: FloatArray, k: FloatArray) -> FloatArray:
-    """Cost of travelling to k, without making the counterfactuals; ``inf`` where k is."""
+    """Cost of moving to k, without computing the counterfactuals; ``inf`` where k is."""
     space = cost.space
     finite = np.isfinite(k)
     at = np.where(finite, k, 0.0)
@@ -160,7 +151,7 @@ def breakpoints(space: FeatureSpace, delta: FloatArray) -> FloatArray:
 
 
 def row_switches(space: FeatureSpace, Z: FloatArray, delta: FloatArray) -> FloatArray:
-    """For each row the k that it must exceed for each block to switch; ``inf`` where a block stays. (rows, blocks)."""
+    """For each row the k past which each block switches; ``inf`` where a block stays: ``(rows, blocks)``."""
     found = [s.per_row(space.codes(Z, s.feature)) for s in switches(space, delta)]
     return np.column_stack(found) if found else np.zeros((len(Z), 0))
 
@@ -168,11 +159,11 @@ def row_switches(space: FeatureSpace, Z: FloatArray, delta: FloatArray) -> Float
 def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float) -> FloatArray:
     """For each row a k beyond which nothing new can happen within the budget.
 
-    Either the row has moved as far as it can, or its continuous features alone have used the budget up.
+    Either the row has moved as far as it can, or its continuous features alone have used up the budget.
     """
     space = cost.space
-    last = np.zeros(len(Z))  # where everything that has an end has reached it
-    rates, lags = [], []  # what each endless feature costs per k at least; a whole step may lag half a unit behind
+    last = np.zeros(len(Z))  # where all features with a finite range have reached its end
+    rates, lags = [], []  # least cost per k of each unbounded feature; a whole step may lag half a unit behind
     for f, step in movers(space, delta):
         x = entered(f, Z[:, f.start], step)
         end = f.high if step > 0 else f.low

@@ -1,4 +1,4 @@
-"""How well recourse lasts: coverage against the margin that it must keep."""
+"""Robustness of recourse: coverage against the margin that it must keep."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from globece.space import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """What directions do for the affected inputs when more is asked of their counterfactuals.
+    """Coverage and cost of directions under stricter conditions on their counterfactuals.
 
     Attributes
     ----------
     margin
         The margins asked for, ascending.
     coverage, average_cost, score
-        As an explanation's, with everybody travelling until the margin is kept.
+        As for an explanation, with scalars large enough to keep the margin.
     survival
-        Share of the counterfactuals reported that keep the margin as they are, without going further.
+        Share of the original counterfactuals that keep the margin without going further.
     described
-        What was asked for in addition to the margin, in words.
+        The conditions in addition to the margin, in words.
     """
 
     margin: FloatArray
@@ -54,10 +54,10 @@ class Robustness:
 def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> Robustness:
     """Scale an explanation's directions again for each margin; see :meth:`Explanation.robustness`."""
     if "margin" in asked:
-        raise InvalidParameterError("margin must be left out: margins says which are tried")
-    whole = Robust(**asked)
+        raise InvalidParameterError("margin must be left out: margins lists those to try")
+    base = Robust(**asked)
     if margins is None:
-        margins = np.linspace(0.0, 0.4, 9) if whole.scale == "probability" else np.linspace(0.0, 2.0, 9)
+        margins = np.linspace(0.0, 0.4, 9) if base.scale == "probability" else np.linspace(0.0, 2.0, 9)
     allowed = "ascending numbers >= 0"
     if not isinstance(margins, (list, tuple, np.ndarray)):
         margins = [check_number("margins", margins)]
@@ -66,7 +66,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
         raise wrong("margins", allowed, margins)
     box = None if explanation.model is None else explanation.model.own
     if box is None or not hasattr(box, "decide"):
-        raise InvalidParameterError("this explanation has no model to ask: it was read from a file, or made by hand")
+        raise InvalidParameterError("this explanation has no model: it was read from a file, or built by hand")
     Z, cost = explanation.inputs, explanation.cost
     best = explanation.minimum_costs()
     covered = best.direction >= 0
@@ -76,11 +76,11 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
         reached[mine] = rays.positions(explanation.space, Z[mine], delta, best.scalar[mine])
     found = []
     for margin in tried:
-        model = robust_model(box, replace(whole, margin=float(margin)), Z)
+        model = robust_model(box, replace(base, margin=float(margin)), Z)
         problem = Affected(model, Z, cost, explanation.budget, explanation.max_scalar)
         costs = trusting(problem, lambda p: confirmed(p, explanation.directions, scale(p, explanation.directions))).cost
         numbers = Numbers.of(costs.min(axis=0, initial=np.inf), explanation.budget)
         stays = model.favourable(reached[covered]).mean() if covered.any() else np.nan
         found.append((numbers.coverage, numbers.average_cost, numbers.score, stays))
     coverage, average_cost, scores, survival = np.array(found, dtype=np.float64).T
-    return Robustness(tried, coverage, average_cost, scores, survival, replace(whole, margin=0.0).described)
+    return Robustness(tried, coverage, average_cost, scores, survival, replace(base, margin=0.0).described)

@@ -1,8 +1,8 @@
 """A direction in words: If/Then rules (Theorem 1), their order (Theorem 2), and the cumulative rules chart.
 
 A block of a direction is a set of rules with one Then: "If A or B, Then C". As k grows the Ifs are added one after the
-other, so a direction is a sequence of rules, and a chart of that sequence with what each row adds is an explanation
-that one can read: the paper's Cumulative Rules Chart (`tab:globecegerman`).
+other, so a direction is a sequence of rules. The chart of that sequence, with the coverage and cost that each row adds,
+is the paper's Cumulative Rules Chart (`tab:globecegerman`).
 """
 
 from __future__ import annotations
@@ -63,18 +63,17 @@ class Rule:
     @property
     def condition(self) -> str:
         """The If."""
-        if not self.negated:
-            return " or ".join(self.sources)
+        return self._negation if self.negated else " or ".join(self.sources)
+
+    @property
+    def _negation(self) -> str:
         listed = " or ".join(self.others)
         return f"Not ({listed})" if len(self.others) > 1 else f"Not {listed}"
 
     @property
     def alternative(self) -> str:
         """The "Not" form in full, shorter or not."""
-        listed = " or ".join(self.others)
-        return (
-            f"If Not ({listed}), Then {self.target}" if len(self.others) > 1 else f"If Not {listed}, Then {self.target}"
-        )
+        return f"If {self._negation}, Then {self.target}"
 
     def __str__(self) -> str:
         """The rule as a sentence."""
@@ -83,7 +82,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a direction adds to a continuous or ordinal feature per unit of k, in the feature's own units."""
+    """What a direction adds to a continuous or ordinal feature per unit of k, in the feature's units."""
 
     feature: str
     per_unit: float
@@ -95,7 +94,7 @@ class Addition:
 
 
 def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple[Rule, ...]:
-    """Rules that a direction induces at scalar ``k``: one a feature, those that complete first coming first.
+    """Rules that a direction induces at scalar ``k``: one per feature, ordered by the k at which they are complete.
 
     Examples
     --------
@@ -110,14 +109,7 @@ def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple
     >>> str(rules_at(space, delta)[0])
     'If Not 3, Then 3'
     """
-    delta = _checked(space, delta)
-    limit = check_number("k", k, infinite=True)
-    rules = []
-    for s in rays.switches(space, delta):
-        fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if s.bounds[i] < limit]
-        if fired:
-            rules.append(_rule(s.feature, fired, s.target, float(s.bounds[fired[-1]])))
-    return tuple(sorted(rules, key=lambda rule: rule.k))
+    return _rules_between(space, _checked(space, delta), 0.0, check_number("k", k, infinite=True))
 
 
 def _checked(space: FeatureSpace, delta: FloatArray) -> FloatArray:
@@ -270,7 +262,7 @@ def rules_chart(
     reach = float(scalars[np.isfinite(scalars)].max()) if np.isfinite(scalars).any() else 0.0
     bounds = rays.breakpoints(space, delta)
     if reach:
-        bounds = bounds[bounds < reach]  # rules that nobody needs are not shown
+        bounds = bounds[bounds < reach]  # leave out rules that nobody needs
     if not bounds.size:
         edges = np.linspace(0.0, reach, rows + 1)[1:] if added and reach else np.array([np.inf])
     elif spacing == "greedy":
@@ -279,13 +271,13 @@ def rules_chart(
         ends = np.unique(np.linspace(0, len(bounds) - 1, min(rows, len(bounds))).round().astype(int))
         edges = _edges(bounds, ends)
     if bounds.size and (scalars <= bounds[0]).any():
-        edges = np.concatenate([bounds[:1], edges])  # some flip by the additions alone, before any rule
+        edges = np.concatenate([bounds[:1], edges])  # some flip by additions alone, before any rule
     edges[-1] = np.inf
     return RulesChart(tuple(_rows(space, delta, scalars, costs, np.unique(edges))), added, spacing)
 
 
 def _edges(bounds: FloatArray, ends: np.ndarray[Any, Any]) -> FloatArray:
-    """Where rows end that finish with these breakpoints: at the next breakpoint, which is the next row's first."""
+    """Ends of rows whose last breakpoints are these: the next breakpoints, which are the first of the next rows."""
     return np.asarray(np.append(bounds, np.inf)[ends + 1])
 
 
@@ -296,7 +288,7 @@ def _greedy_edges(
     Z, scalars = Z[covered], scalars[covered]
     if not len(Z):
         return _edges(bounds, np.array([len(bounds) - 1]))
-    # paid[e] is what each input pays if its row ends with breakpoint e; it cannot end before the input has flipped
+    # paid[e] is the cost of each input if its row ends with breakpoint e; it cannot end before the input has flipped
     paid = np.array([rays.cost_at(cost, Z, delta, np.maximum(scalars, np.nextafter(b, np.inf))) for b in bounds])
     upper = np.append(bounds, np.inf)[1:]
     paid = np.where(scalars[None, :] <= upper[:, None], paid, np.inf)
@@ -316,14 +308,14 @@ def _rows(
     space: FeatureSpace, delta: FloatArray, scalars: FloatArray, costs: FloatArray, edges: FloatArray
 ) -> list[ChartRow]:
     finite = scalars[np.isfinite(scalars)]
-    needed = float(finite.max()) if finite.size else np.inf  # rules beyond it are needed by nobody
+    needed = float(finite.max()) if finite.size else np.inf  # nobody needs rules beyond it
     chart, low = [], 0.0
     for high in edges:
         new = (scalars > low) & (scalars <= high) & np.isfinite(scalars)
         so_far = (scalars <= high) & np.isfinite(scalars)
         rules = _rules_between(space, delta, low, min(high, needed))
         if not rules and not new.any() and high < np.inf:
-            continue  # a stretch of additions on which nobody flips: the next row takes it in
+            continue  # a stretch of additions on which nobody flips is merged into the next row
         chart.append(
             ChartRow(
                 rules=rules,
@@ -341,7 +333,7 @@ def _rows(
 
 
 def _rules_between(space: FeatureSpace, delta: FloatArray, low: float, high: float) -> tuple[Rule, ...]:
-    """Rules whose bounds lie in [low, high): those in force within the row and not in the row before."""
+    """Rules whose bounds lie in [low, high): those that hold within a row and not in the row before."""
     rules = []
     for s in rays.switches(space, delta):
         fired = [int(i) for i in np.argsort(s.bounds, kind="stable") if low <= s.bounds[i] < high]

@@ -1,4 +1,4 @@
-"""From the user's columns to features: what each column is, and the checks that it can be explained."""
+"""From the user's columns to features: the kind of each column, and validation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shape(
     taken = sorted(name for name, columns in groups.items() if name in table.names and columns and name not in columns)
     if taken:
         raise InvalidParameterError(
-            f"groups names feature(s) {taken}, which are columns of their own; choose other names"
+            f"groups names feature(s) {taken}, which are names of other columns; choose other names"
         )
     features: list[Feature] = []
     done: set[str] = set()
@@ -183,9 +183,9 @@ def one_hot(table: Table, columns: Sequence[str], feature: str) -> FloatArray:
 
 
 def codes_of(table: Table, feature: Feature) -> IntArray:
-    """Positions of a column's categories, all of them known."""
+    """Positions of a column's categories; an unknown one raises."""
     codes, unknown = table.codes(feature.sources[0], feature.categories)
-    if feature.is_block and (codes == -1).any():  # an ordinal value may be missing; it then stays missing
+    if feature.is_block and (codes == -1).any():  # an ordinal value may be missing, and stays so
         unknown.append("(missing)")
     if unknown:
         raise UnknownCategoryError(

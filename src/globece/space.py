@@ -1,4 +1,4 @@
-"""What a row is: features, ranges, one-hot blocks, and what may move.
+"""Features, ranges, one-hot blocks, and constraints.
 
 A :class:`FeatureSpace` turns the user's rows into one float64 matrix and back. A continuous or ordinal feature is one
 column (an ordinal one holds the position in its order), a categorical feature is a block of 0/1 columns.
@@ -42,7 +42,7 @@ ORDER = "a list of at least two different values from lowest to highest"
 
 @dataclass(frozen=True)
 class FeatureSpace(FieldsOnly):
-    """Features in encoded order, and the way between the user's rows and the encoded matrix.
+    """Features in encoded order, and conversion between the user's rows and the encoded matrix.
 
     Build one with :meth:`from_frame` or :meth:`from_matrix`.
 
@@ -98,18 +98,18 @@ class FeatureSpace(FieldsOnly):
         ordinal
             For each ordinal feature its values from lowest to highest. An ordered pandas categorical needs no entry.
         groups
-            For each already one-hot feature the columns that hold it. An empty list leaves a column as it is.
+            For each feature that is one-hot encoded already, its columns. An empty list leaves a column as it is.
         immutable, increasing, decreasing
             Features that may not move, may only rise, may only fall.
         ranges
             ``(low, high)`` by feature, or ``"unbounded"`` by feature or for all; by default the range of the data. A
-            row outside that moves a feature ends within its range: led towards it, it enters at the nearest end as soon
-            as it moves, at the cost of the whole change; led away, it stays where it is.
+            row outside of it that moves towards the range enters at the nearest end as soon as it moves, at the cost of
+            the whole change; one that would move away stays where it is.
         whole
             Features that move in whole numbers; by default the columns of integer type.
         permitted
-            For a categorical or ordinal feature the categories that one may move to; by default all of them. Of an
-            ordinal feature they are a run of the order, and rows outside it move as those outside a range do.
+            For a categorical or ordinal feature the categories that may be moved to; by default all of them. Those of
+            an ordinal feature must be consecutive, and rows outside move as those outside a range do.
         max_categories
             A feature with more categories than this is an error: group the rare ones first.
 
@@ -175,7 +175,7 @@ class FeatureSpace(FieldsOnly):
         """
         try:
             matrix = X if isinstance(X, np.ndarray) else np.asarray(X)
-        except Exception as error:  # whatever an object that is no matrix does when it is taken for one
+        except Exception as error:  # anything may happen when an arbitrary object is converted
             raise InvalidDataError(f"X must be a matrix of numbers; got {describe(X)}") from error
         named = read_table(matrix, columns=None if columns is None else check_names("columns", columns, "column names"))
         return cls.from_frame(
@@ -201,7 +201,7 @@ class FeatureSpace(FieldsOnly):
         ranges: Mapping[str, Any] | str | None = None,
         permitted: Mapping[str, Sequence[Any]] | None = None,
     ) -> FeatureSpace:
-        """Return the same space with further constraints; those it has already are kept.
+        """Return the same space with additional constraints.
 
         Examples
         --------
@@ -214,12 +214,12 @@ class FeatureSpace(FieldsOnly):
         increasing = check_names("increasing", increasing)
         decreasing = check_names("decreasing", decreasing)
         if isinstance(ranges, str) and ranges == UNBOUNDED:
-            by_feature: dict[str, Any] = dict.fromkeys(self._numeric_names, UNBOUNDED)
+            by_feature: dict[str, Any] = {f.name: UNBOUNDED for f in self.features if f.kind == "continuous"}
         else:
             by_feature = check_mapping(
                 "ranges", ranges, f"feature to (low, high) or {UNBOUNDED!r}, or {UNBOUNDED!r} for all"
             )
-        permitted = check_mapping("permitted", permitted, "feature to the categories that one may move to")
+        permitted = check_mapping("permitted", permitted, "feature to the categories that may be moved to")
         for parameter, names in (
             ("immutable", immutable),
             ("increasing", increasing),
@@ -247,16 +247,12 @@ class FeatureSpace(FieldsOnly):
 
         return dataclasses.replace(self, features=tuple(constrained(f) for f in self.features))
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- features ------------------------------------------------------------------------------------------------
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Feature names, in encoded order."""
         return tuple(f.name for f in self.features)
-
-    @property
-    def _numeric_names(self) -> tuple[str, ...]:
-        return tuple(f.name for f in self.features if f.kind == "continuous")
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -306,13 +302,13 @@ class FeatureSpace(FieldsOnly):
     # -- column types -----------------------------------------------------------------------------------------------
 
     def holds(self, feature: Feature) -> NumberType:
-        """What the column of a continuous feature can hold; one of whole numbers that moves in fractions is doubles."""
-        own = self.table.number_type(feature.sources[0])
-        return own if own.is_float or feature.whole else NumberType("float64")
+        """Type of the column of a continuous feature; double for an integer column that moves in fractions."""
+        stored = self.table.number_type(feature.sources[0])
+        return stored if stored.is_float or feature.whole else NumberType("float64")
 
     @cached_property
     def _fractional(self) -> frozenset[str]:
-        """Columns of whole numbers or decimals that move in fractions: they always come back as doubles."""
+        """Integer or decimal columns that move in fractions: they are always decoded as doubles."""
         numeric = [f for f in self.features if f.kind == "continuous" and not f.whole]
         return frozenset(f.sources[0] for f in numeric if not self.table.number_type(f.sources[0]).is_float)
 
@@ -323,18 +319,17 @@ class FeatureSpace(FieldsOnly):
 
     @cached_property
     def _narrow(self) -> frozenset[str]:
-        """Columns of floats in less than double precision; all of a matrix, whatever stands for categories there."""
+        """Columns of floats in less than double precision; all columns of a narrow matrix, even categorical ones."""
         if isinstance(self.table, MatrixTable):
             return frozenset(name for name in self.table.names if self.table.number_type(name).unit)
         return frozenset(f.sources[0] for f in self.features if self.rounding[f.start])
 
     @cached_property
     def rounding(self) -> FloatArray:
-        """Largest relative error of each encoded column when it comes back to the user's own column type.
+        """Largest relative error of each encoded column when it is converted to the user's column type.
 
-        2**-24 for a column of float32, 2**-11 for float16; 0 where nothing is rounded: doubles, whole numbers,
-        categories. Numbers so small that the type holds fewer digits of them are off by more; :meth:`settle` rounds
-        them all.
+        2**-24 for float32, 2**-11 for float16; 0 for doubles, whole numbers and categories, which are not rounded.
+        Subnormal numbers have larger errors; :meth:`settle` rounds them exactly.
         """
         out = np.zeros(self.width)
         for f in self.features:
@@ -344,7 +339,7 @@ class FeatureSpace(FieldsOnly):
         return out
 
     def settle(self, Z: FloatArray) -> FloatArray:
-        """The encoded rows as they are after decoding: narrow floats rounded; ``Z`` itself where nothing rounds."""
+        """The encoded rows after decoding and encoding: narrow floats are rounded; ``Z`` itself if there are none."""
         columns = np.flatnonzero(self.rounding)
         if not columns.size:
             return Z
@@ -356,11 +351,11 @@ class FeatureSpace(FieldsOnly):
     # -- encoding ------------------------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> FloatArray:
-        """Turn the user's rows into the encoded matrix; the rows must have the columns the space was learnt from."""
+        """Turn the user's rows into the encoded matrix; they must have the columns that the space was learnt from."""
         return self.expand(self.compact(X))
 
     def compact(self, X: Any) -> FloatArray:
-        """Turn the user's rows into a column per feature: numbers, positions of ordinal values, codes of categories."""
+        """Turn the user's rows into one column per feature: numbers, positions of ordinal values, category codes."""
         table = read_table(X, columns=self.table.names if isinstance(X, np.ndarray) else None)
         missing = [s for f in self.features for s in f.sources if s not in table.names]
         if missing:
@@ -377,7 +372,7 @@ class FeatureSpace(FieldsOnly):
         return out
 
     def _rounded(self, feature: Feature, values: FloatArray) -> FloatArray:
-        """Numbers of a wider type than the space was learnt from, as the column of the space holds them."""
+        """Numbers rounded to the type of the column that the space was learnt from."""
         holds = self.holds(feature)
         if not holds.unit:
             return values
@@ -385,7 +380,7 @@ class FeatureSpace(FieldsOnly):
         return holds.rounded(values)
 
     def expand(self, compact: FloatArray) -> FloatArray:
-        """The encoded matrix of what :meth:`compact` gives."""
+        """The encoded matrix from the result of :meth:`compact`."""
         Z = np.zeros((len(compact), self.width))
         each = np.arange(len(compact))
         for i, f in enumerate(self.features):
@@ -396,7 +391,7 @@ class FeatureSpace(FieldsOnly):
         return Z
 
     def pack(self, Z: FloatArray) -> FloatArray:
-        """What :meth:`expand` makes this encoded matrix of."""
+        """The inverse of :meth:`expand`."""
         return np.column_stack([self.feature_values(Z, f) for f in self.features])
 
     def feature_values(self, Z: FloatArray, feature: Feature) -> FloatArray:
@@ -404,16 +399,16 @@ class FeatureSpace(FieldsOnly):
         return self.codes(Z, feature).astype(np.float64) if feature.is_block else np.asarray(Z[:, feature.start])
 
     def decode(self, Z: FloatArray, *, wide: bool = False) -> Any:
-        """Turn an encoded matrix back into the kind of rows the space was learnt from, column types and order kept.
+        """Turn an encoded matrix back into rows of the user's type, with the same column types and order.
 
-        With ``wide`` the same numbers come in double precision, whatever narrow floats they are kept in.
+        With ``wide``, columns of narrow floats become doubles with the same (rounded) values.
         """
         Z = self._check_width(Z)
         if wide:
             Z = self.settle(Z)
-        if self._as_they_are is not None:
-            in_order = (self._as_they_are == np.arange(self.width)).all()
-            return Z.copy() if in_order else np.ascontiguousarray(Z[:, self._as_they_are])
+        if self._matrix_columns is not None:
+            in_order = (self._matrix_columns == np.arange(self.width)).all()
+            return Z.copy() if in_order else np.ascontiguousarray(Z[:, self._matrix_columns])
         columns: dict[str, Any] = {}
         for f in self.features:
             if f.kind == "continuous":
@@ -425,7 +420,7 @@ class FeatureSpace(FieldsOnly):
         return self.table.build(columns, len(Z), self._fractional | (self._narrow if wide else frozenset()))
 
     def decode_compact(self, compact: FloatArray) -> Any:
-        """Turn what :meth:`compact` gives back into the user's rows."""
+        """Turn the result of :meth:`compact` back into the user's rows."""
         columns: dict[str, Any] = {}
         for i, f in enumerate(self.features):
             values = compact[:, i]
@@ -438,14 +433,14 @@ class FeatureSpace(FieldsOnly):
         return self.table.build(columns, len(compact), self._fractional)
 
     @cached_property
-    def _as_they_are(self) -> IntArray | None:
-        """The encoded columns that make up a matrix of doubles, if that is what rows are; decoding only picks them."""
+    def _matrix_columns(self) -> IntArray | None:
+        """If rows are a matrix of doubles, the encoded columns that they consist of; ``None`` otherwise."""
         if not isinstance(self.table, MatrixTable) or self.table.matrix.dtype != np.float64:
             return None
-        places = {s: f.start + i for f in self.features for i, s in enumerate(f.sources)}
+        column_of = {s: f.start + i for f in self.features for i, s in enumerate(f.sources)}
         if any(f.kind != "continuous" and len(f.sources) < 2 for f in self.features):
-            return None  # categories that are kept as numbers
-        return np.array([places[name] for name in self.table.names], dtype=np.int64)
+            return None  # categories that are stored as numbers
+        return np.array([column_of[name] for name in self.table.names], dtype=np.int64)
 
     def codes(self, Z: FloatArray, feature: Feature) -> IntArray:
         """Position of each row's category of ``feature``; -1 for a missing ordinal value."""
@@ -455,10 +450,10 @@ class FeatureSpace(FieldsOnly):
         return np.where(np.isnan(position), -1, position).astype(np.int64)
 
     def round(self, Z: FloatArray) -> FloatArray:
-        """Make a matrix a valid one again: one-hot blocks, ranges, whole numbers, ordinal positions.
+        """Round a matrix to a valid one: one-hot blocks, ranges, whole numbers, ordinal positions.
 
-        The largest column of a block becomes 1 and the first of equal ones wins. Along a ray, where a block keeps
-        its value at a tie, use :func:`globece.rays.positions`.
+        The largest column of a block becomes 1; the first of equal ones wins. Along a ray, where a block keeps its
+        value at a tie, use :func:`globece.rays.positions`.
         """
         out = self._check_width(Z).copy()
         for f in self.features:
@@ -477,7 +472,7 @@ class FeatureSpace(FieldsOnly):
     # -- directions ----------------------------------------------------------------------------------------------
 
     def check_directions(self, directions: Any) -> FloatArray:
-        """Return directions as a matrix, one per row, if they keep the space's constraints; otherwise raise."""
+        """Return directions as a matrix, one per row, if they satisfy the space's constraints; otherwise raise."""
         D = check_rows("directions", directions)
         if D.shape[1] != self.width:
             raise InvalidDirectionError(f"a direction has {self.width} entries here; got an array of shape {D.shape}")
@@ -509,7 +504,7 @@ class FeatureSpace(FieldsOnly):
         return None
 
 
-# -- helpers: each turns one part of the user's wish into fields of a Feature -------------------------------------
+# -- helpers: each turns one constraint into fields of a Feature --------------------------------------------------
 
 
 def _sense(feature: Feature, sense: int) -> int:
@@ -558,12 +553,13 @@ def _permitted(feature: Feature, given: Sequence[Any]) -> dict[str, Any]:
     flags = tuple(i in listed for i in range(len(feature.categories)))
     if feature.is_block:
         return {"permitted": flags}
-    places = np.flatnonzero(flags)
-    if not places.size or np.ptp(places) != places.size - 1:
+    chosen = np.flatnonzero(flags)
+    if not chosen.size or np.ptp(chosen) != chosen.size - 1:
         raise InvalidParameterError(
-            f"permitted[{feature.name!r}] must be a run of the order {list(feature.categories)}; got {describe(given)}"
+            f"permitted[{feature.name!r}] must be consecutive values of {list(feature.categories)}; "
+            f"got {describe(given)}"
         )
-    return {"permitted": flags, "low": float(places[0]), "high": float(places[-1])}
+    return {"permitted": flags, "low": float(chosen[0]), "high": float(chosen[-1])}
 
 
 __all__ = ["UNBOUNDED", "BoolArray", "Feature", "FeatureSpace", "FloatArray", "IntArray", "Kind"]

@@ -1,7 +1,7 @@
-"""The user's own rows: one small interface over frames of any kind and over matrices.
+"""The user's rows: one small interface over frames of any library and over matrices.
 
-Frames go through narwhals; only the last step of building a frame, where the column must get its *native* type back
-(a pandas categorical with its own categories, a nullable integer), speaks to the frame library itself.
+Frames go through narwhals; only the last step of building a frame, where a column gets its *native* type back (a pandas
+categorical with its categories, a nullable integer), uses the frame library itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from globece.errors import InvalidDataError, InvalidParameterError, describe, require
 from globece.numbertypes import NumberType
 
-EXPLAINED = "numbers, text, booleans and categories can be explained: turn it into one of these, or drop it"
+EXPLAINED = "numbers, text, booleans and categories are supported: convert it to one of these, or drop it"
 # A column to build: numbers, or (categories, codes) with code -1 for a missing value.
 Column = Any
 
@@ -46,7 +46,7 @@ class Table(Protocol):
         ...
 
     def number_type(self, name: str) -> NumberType:
-        """What the type of a column of numbers can hold."""
+        """Type of a numeric column."""
         ...
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
@@ -58,26 +58,26 @@ class Table(Protocol):
         ...
 
     def categories(self, name: str) -> tuple[Any, ...]:
-        """Different values, sorted, ``None`` last if any value is missing."""
+        """Distinct values, sorted, ``None`` last if any value is missing."""
         ...
 
     def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
-        """Position of each value among ``categories``, -1 if missing and that is none, and the values not there."""
+        """Position of each value among ``categories``, -1 for a missing one without a category; and unknown values."""
         ...
 
     def check_categories(self, name: str, categories: tuple[Any, ...]) -> None:
-        """Raise if such a column cannot be built of these categories again."""
+        """Raise if such a column cannot be built from these categories."""
         ...
 
     def empty(self) -> Table:
-        """Return the same table without its rows: what is needed to build such a table again."""
+        """Return the same table without its rows, which is enough to build such tables."""
         ...
 
     def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> Any:
-        """Make native rows of this kind out of numbers and codes.
+        """Build native rows of this type from numbers and codes.
 
-        Columns named as fractional come back as doubles, whatever numbers are in these rows; the others keep their
-        type, and a number that it cannot hold is an error.
+        Columns named as fractional become doubles; the others keep their type, and a number that it cannot hold is an
+        error.
         """
         ...
 
@@ -86,12 +86,12 @@ class Table(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Kind and column names, for result files; :mod:`globece.io.native` adds the native types of a frame."""
+        """Type and column names, for result files; :mod:`globece.io.native` adds the native types of a frame."""
         ...
 
 
 def read_table(X: Any, *, columns: Sequence[str] | None = None) -> Table:
-    """Look at the user's rows as a :class:`Table`, without copying them.
+    """Wrap the user's rows as a :class:`Table`, without copying them.
 
     >>> import numpy as np
     >>> read_table(np.zeros((2, 3))).names
@@ -109,7 +109,7 @@ def read_table(X: Any, *, columns: Sequence[str] | None = None) -> Table:
             f"X must be a pandas, Polars or PyArrow frame, or a NumPy matrix; got {type(X).__name__}{hint}"
         ) from error
     except ValueError as error:
-        # narwhals refuses duplicate column names of pandas frames
+        # narwhals rejects duplicate column names of pandas frames
         raise InvalidDataError(f"the frame cannot be read: {error}") from error
     names = list(frame.columns)
     repeated = sorted({str(n) for n in names if names.count(n) > 1})
@@ -194,7 +194,7 @@ class MatrixTable:
         for i, name in enumerate(self.names):
             column = columns[name]
             if isinstance(column, tuple):
-                out[:, i] = _categories_as(dtype, column[0], name)[column[1]]  # code -1, a missing value, is the last
+                out[:, i] = _categories_as(dtype, column[0], name)[column[1]]  # -1, a missing value, is the last
             else:
                 holds.check(column, name)
                 out[:, i] = column
@@ -212,10 +212,10 @@ class MatrixTable:
 
 @dataclass(frozen=True, slots=True)
 class FrameTable:
-    """A frame of any library that narwhals reads."""
+    """A frame of any library that narwhals supports."""
 
     frame: nw.DataFrame[Any]
-    # Native columns that hold each category once: rows are built by taking from them, again and again.
+    # Native columns with each category once: rows are built by taking from them.
     palettes: dict[tuple[str, tuple[Any, ...]], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -228,11 +228,9 @@ class FrameTable:
 
     def is_numeric(self, name: str) -> bool:
         dtype, native = self.frame.schema[name], _native_type(self.frame[name])
-        if dtype.is_numeric() or (
-            isinstance(native, np.dtype) and native.kind in "iuf"
-        ):  # the latter in any byte order
+        if dtype.is_numeric() or (isinstance(native, np.dtype) and native.kind in "iuf"):  # any byte order
             return True
-        if str(native).startswith("decimal"):  # Arrow's, in all widths
+        if str(native).startswith("decimal"):  # Arrow's decimals of any width
             return True
         if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
             self._refuse_odd(name)
@@ -245,7 +243,7 @@ class FrameTable:
             raise InvalidDataError(f"column {name!r} has type {native}; {EXPLAINED}")
         if native.startswith("Sparse"):
             raise InvalidDataError(
-                f"column {name!r} is sparse (type {native}); make it a plain one with X[{name!r}].sparse.to_dense()"
+                f"column {name!r} is sparse (type {native}); make it dense with X[{name!r}].sparse.to_dense()"
             )
 
     def is_integer(self, name: str) -> bool:
@@ -272,9 +270,9 @@ class FrameTable:
         known = series.dtype.is_numeric() or series.dtype == nw.Boolean
         try:
             values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
-        except Exception:  # Arrow refuses to round a large whole number, each in its own error
+        except Exception:  # Arrow refuses to round large integers, with various errors
             values = np.array([np.nan if v is None else float(v) for v in series.to_list()])
-        if values.dtype != np.float64:  # a nullable column may come as objects
+        if values.dtype != np.float64:  # a nullable column may be converted to objects
             values = np.array([np.nan if v is None or v is not v else v for v in values], dtype=np.float64)
         return np.array(values, dtype=np.float64)
 
@@ -286,7 +284,7 @@ class FrameTable:
         distinct = _distinct(present, name, typed=series.dtype == nw.Object)
         try:
             ordered = sorted(distinct)
-        except TypeError:  # values of several types have no order of their own
+        except TypeError:  # values of different types have no common order
             ordered = sorted(distinct, key=lambda v: (type(v).__name__, str(v)))
         return (*ordered, *([None] if missing.any() else []))
 
@@ -316,18 +314,18 @@ class FrameTable:
         return FrameTable(self.frame.head(0))
 
     def build(self, columns: Mapping[str, Column], n_rows: int, fractional: Collection[str] = ()) -> Any:
-        made = {}
+        built = {}
         for name in self.names:
             column = columns[name]
             if isinstance(column, tuple):
-                made[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
+                built[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
             else:
                 whole = name not in fractional
                 if whole:
                     self.number_type(name).check(column, name)
-                made[name] = _numbers_like(self.frame[name], column, keep_type=whole)
+                built[name] = _numbers_like(self.frame[name], column, keep_type=whole)
         native = self.frame.to_native()
-        return sys.modules["pyarrow"].table(made) if self.frame.implementation.is_pyarrow() else type(native)(made)
+        return sys.modules["pyarrow"].table(built) if self.frame.implementation.is_pyarrow() else type(native)(built)
 
     def _palette(self, name: str, categories: tuple[Any, ...]) -> Any:
         key = (name, categories)
@@ -343,7 +341,7 @@ class FrameTable:
 
 
 def _native_type(series: nw.Series[Any]) -> Any:
-    """A column's type as its own library calls it."""
+    """A column's native type."""
     native = series.to_native()
     return native.type if series.implementation.is_pyarrow() else native.dtype
 
@@ -358,18 +356,18 @@ def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
 
 
 def _values(series: nw.Series[Any]) -> list[Any]:
-    """The values of a column as plain Python ones; NumPy's own, which objects may hold, become such."""
+    """The values of a column as plain Python objects, without NumPy scalars."""
     if series.dtype not in (nw.Object, nw.Unknown):
         return series.to_list()
     return [v.item() if isinstance(v, np.generic) else v for v in series.to_list()]
 
 
 def _distinct(values: list[Any], name: str, *, typed: bool = True) -> set[Any]:
-    """The different values of a column; raise where they cannot be categories, or are equal but of different types."""
+    """The distinct values of a column; raise if they cannot be categories, or are equal but of different types."""
     try:
         distinct = set(values)
         n_typed = len({_typed(v) for v in values}) if typed else len(distinct)
-    except Exception as error:  # lists, dictionaries and sets have no hash, and anything may fail to give one
+    except Exception as error:  # lists, dictionaries and sets cannot be hashed, and other objects may raise anything
         kinds = sorted({type(v).__name__ for v in values})[:5]
         raise InvalidDataError(
             f"column {name!r} holds values that cannot be categories (of type {', '.join(kinds)}: {error}); {EXPLAINED}"
@@ -380,7 +378,7 @@ def _distinct(values: list[Any], name: str, *, typed: bool = True) -> set[Any]:
         same = sorted(f"{w!r} ({type(w).__name__})" for w in of_type.values() if w == first)
         raise InvalidDataError(
             f"column {name!r} holds values that are equal but of different types: {', '.join(same)}; "
-            "they may not be the same to a model: turn the column into one type"
+            "they may not be the same to a model: convert the column to one type"
         )
     return distinct
 
@@ -390,18 +388,18 @@ def _typed(value: Any) -> tuple[type, Any]:
     if isinstance(value, tuple):
         return type(value), tuple(map(_typed, value))
     if isinstance(value, frozenset):
-        raise TypeError("sets have no order")
+        raise TypeError("sets cannot be sorted")
     return type(value), value
 
 
 def _look_up(
     values: list[Any], missing: NDArray[np.bool_], categories: Sequence[Any]
 ) -> tuple[NDArray[np.int64], list[Any]]:
-    place = {c: i for i, c in enumerate(categories)}
-    absent = place.get(None, -1)
+    index = {c: i for i, c in enumerate(categories)}
+    absent = index.get(None, -1)
     # -2 marks a value that is not among the categories
     codes = np.fromiter(
-        (absent if m else place.get(v, -2) for v, m in zip(values, missing, strict=True)), np.int64, len(values)
+        (absent if m else index.get(v, -2) for v, m in zip(values, missing, strict=True)), np.int64, len(values)
     )
     unknown = list(dict.fromkeys(values[i] for i in np.flatnonzero(codes == -2)[:1000]))
     return codes, unknown
@@ -410,7 +408,7 @@ def _look_up(
 def _palette_like(like: nw.Series[Any], categories: Sequence[Any]) -> Any:
     """A native column with each category once and a missing value last, with the native type of ``like``.
 
-    Of pandas it is the array, which has no index; NumPy's own booleans and whole numbers have no missing value.
+    For pandas it is the array, which has no index; NumPy's booleans and integers have no missing value.
     """
     native, values = like.to_native(), [*categories, None]
     if like.implementation.is_pandas_like():
@@ -423,9 +421,9 @@ def _palette_like(like: nw.Series[Any], categories: Sequence[Any]) -> Any:
 
 
 def _take(palette: Any, codes: NDArray[np.int64], like: Any) -> Any:
-    places = codes % len(palette)  # code -1, a missing value, takes the last
-    taken = palette.gather(places) if hasattr(palette, "gather") else palette.take(places)
-    # pandas would make text of plain objects again
+    indices = codes % len(palette)  # code -1, a missing value, takes the last
+    taken = palette.gather(indices) if hasattr(palette, "gather") else palette.take(indices)
+    # pandas would infer a text type from plain objects
     return type(like)(taken, dtype=object) if getattr(like, "dtype", None) == np.dtype(object) else taken
 
 
@@ -446,7 +444,7 @@ def _numbers_like(like: nw.Series[Any], values: NDArray[np.float64], *, keep_typ
 
 
 def _categories_as(dtype: np.dtype[Any], categories: Sequence[Any], name: str) -> NDArray[Any]:
-    """Categories as numbers of a matrix, and one more for a missing value where the type has one."""
+    """Categories as numbers of a matrix, with NaN as the last one if the type allows it."""
     listed = [np.nan if c is None else c for c in categories]
     values = np.array([*listed, np.nan] if dtype.kind == "f" else listed, dtype=dtype)
     lost = [c for c, v in zip(listed, values.tolist(), strict=False) if c == c and c != v]

@@ -279,13 +279,13 @@ def test_any_other_module_is_searched() -> None:
     early = found.favourable(before)
     # what flips before is within the clearance that single precision asks for; the last step may be twice too long
     assert isinstance(found, BlackBox)
-    assert found.need is not None
-    assert found.need < 5e-5
+    assert found.needed_rise is not None
+    assert found.needed_rise < 5e-5
     (scores,) = found.decide.scores(before, len(before))
-    assert (scores[early] < 3.0 * found.need).all()
+    assert (scores[early] < 3.0 * found.needed_rise).all()
 
 
 def test_parts_in_another_order_are_searched() -> None:
-    with pytest.warns(GlobeCEWarning, match="run in order, do not give its own output"):
+    with pytest.warns(GlobeCEWarning, match="run in order, do not give its output"):
         found = as_model(trained(Shared()), matrix_space(X), rows=X)
     assert not found.exact

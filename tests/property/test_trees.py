@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from globece import rays
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input, Lookup, Number, Steps
-from globece.models.trees.compiling import Category, Sight, TreeTable
+from globece.models.trees.compiling import Category, Conversion, TreeTable
+from globece.models.trees.decision_rule import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.models.trees.ensemble import TreeEnsemble
 from globece.models.trees.kernel import LINEAR, WHOLE, flip_at, value_at
 from globece.models.trees.plain import plain_favourable, plain_first_flip
 from globece.models.trees.reading import Reading
-from globece.models.trees.verdict import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.space import Feature, FeatureSpace
 
 FloatArray = NDArray[np.float64]
@@ -150,7 +150,7 @@ def random_table(rng: np.random.Generator, n_trees: int, width: int) -> TreeTabl
         np.where(is_leaf, -1, right),
         np.array(roots),
         leaves,
-        Sight(single=bool(rng.random() < 0.3), absent=(0.5, 1.5)),
+        Conversion(single=bool(rng.random() < 0.3), absent=(0.5, 1.5)),
         sets,
     )
 
@@ -199,10 +199,10 @@ def test_kernel_is_its_twin(seed: int) -> None:
     threshold = None if rng.random() < 0.7 else float(rng.choice([0.0, 0.3, 0.5, 1.0]))
     model = TreeEnsemble.from_reading(reading, space, random_inputs(rng), favourable, threshold)
     Z, directions = random_rows(rng, 6), random_directions(rng, 4)
-    np.testing.assert_array_equal(model.favourable(Z), plain_favourable(model.trees, model.verdict, space, Z))
+    np.testing.assert_array_equal(model.favourable(Z), plain_favourable(model.trees, model.rule, space, Z))
     limit = rng.choice([0.0, 0.5, 1.0, 2.0, 10.0, 1e7], (4, 6))
     found = model.first_flip(Z, directions, limit)
-    expected = plain_first_flip(model.trees, model.verdict, space, Z, directions, limit)
+    expected = plain_first_flip(model.trees, model.rule, space, Z, directions, limit)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -131,7 +131,7 @@ class TestSteps:
     def test_but_not_one_that_looks_at_other_rows(self) -> None:
         found, said = asked(columns(("n", FunctionTransformer(frequent), ["job"])), FRAME)
         assert not found.exact
-        assert "another answer among other rows" in said[0]
+        assert "transforms a row differently among other rows" in said[0]
 
     def test_words_of_one_column(self) -> None:
         agrees(columns(("words", CountVectorizer(), "home"), ("o", OneHotEncoder(), ["job"])), FRAME)
@@ -166,7 +166,7 @@ class TestSteps:
         model = make_pipeline(StandardScaler(), LogisticRegression()).fit(NUMBERS, LABEL)
         found, said = asked(model, NUMBERS)
         assert not found.exact
-        assert "has its own transform" in said[0]
+        assert "overrides transform" in said[0]
 
     def test_sparse_zeros_are_missing_to_xgboost(self) -> None:
         xgboost = pytest.importorskip("xgboost")
@@ -200,7 +200,7 @@ class TestModels:
 
         found, said = asked(LinearRegression(), NUMBERS, threshold=3.0)
         assert not found.exact
-        assert "is not a class that is known here" in said[0]
+        assert "is not a known class" in said[0]
 
     def test_a_subclass_that_changes_nothing_is(self) -> None:
         class Mine(LogisticRegression):
@@ -328,7 +328,7 @@ class TestCatBoost:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (VotingClassifier([("a", columns(ONE_HOT))]), "VotingClassifier is not one that can be compiled"),
+        (VotingClassifier([("a", columns(ONE_HOT))]), "VotingClassifier cannot be compiled"),
         (StackingClassifier([("a", columns(ONE_HOT))]), "StackingClassifier is not one"),
         (
             make_pipeline(ColumnTransformer([ONE_HOT, SCALED]), BaggingClassifier(n_estimators=2)),
@@ -349,7 +349,7 @@ def test_an_outlier_detector_says_what_counts() -> None:
     found, said = asked(model, NUMBERS)
     assert not found.exact
     assert said == [
-        "IsolationForest has no classes: it is searched as a black box, and everyone it answers with 1 has the "
+        "IsolationForest has no classes: it is searched as a black box, and a prediction of 1 is taken as the "
         "favourable outcome"
     ]
 

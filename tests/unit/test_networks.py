@@ -66,7 +66,7 @@ class Adds(nn.Module):
         (nn.Sequential(nn.ReLU()), "computes in"),
         (nn.Sequential(nn.BatchNorm1d(6), nn.Linear(4, 2)), "does not fit the one before it"),
         (small().half(), "float16"),
-        (Adds(), "run in order, do not give its own output"),
+        (Adds(), "run in order, do not give its output"),
         (MLPClassifier(), "not fitted"),
     ],
     ids=str,
@@ -78,7 +78,7 @@ def test_what_cannot_be_read_says_why(module: Any, message: str) -> None:
 
 def test_a_perceptron_that_bends_everywhere_is_searched() -> None:
     model = fitted(MLPClassifier(4, activation="tanh", solver="lbfgs", random_state=0), X, approve_matrix(X))
-    with pytest.warns(GlobeCEWarning, match="activation 'tanh' bends everywhere"):
+    with pytest.warns(GlobeCEWarning, match="activation 'tanh' is not piecewise linear"):
         assert not as_model(model, matrix_space(X), rows=X).exact
 
 
@@ -120,7 +120,7 @@ def test_outcomes_that_a_network_does_not_have(wanted: dict[str, Any], error: ty
 
 
 def test_a_chance_among_three_classes_is_searched() -> None:
-    with pytest.warns(GlobeCEWarning, match="no linear function"):
+    with pytest.warns(GlobeCEWarning, match="not a linear function"):
         found = as_model(small(outputs=3), matrix_space(X), favourable=2, threshold=0.4, rows=X)
     out = torch.softmax(small(outputs=3)(torch.tensor(X, dtype=torch.float32)), dim=1)[:, 2].detach().numpy()
     clear = np.abs(out - 0.4) > 1e-6
@@ -141,10 +141,10 @@ def test_chances_of_one_class(threshold: float) -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ([Steps(0, np.array([1.0]), np.array([0.0, 1.0])), *identity(6)[1:]], "'income' enters by steps"),
-        ([Number(0, np.log1p, None, None), *identity(6)[1:]], "'income' moves along a curve"),
+        ([Steps(0, np.array([1.0]), np.array([0.0, 1.0])), *identity(6)[1:]], "'income' is binned"),
+        ([Number(0, np.log1p, None, None), *identity(6)[1:]], "not linear in column 'income'"),
         ([Number(0, fill=1.0), Number(0, fill=2.0), *identity(6)[2:]], "'income' is filled in two ways"),
-        ([*identity(6)[:5], Lookup(2, np.array([0.0, np.nan, 1.0]))], "'home' enters as no number"),
+        ([*identity(6)[:5], Lookup(2, np.array([0.0, np.nan, 1.0]))], "'home' is not encoded as a number"),
     ],
 )
 def test_inputs_that_are_not_straight(inputs: list[Any], message: str) -> None:

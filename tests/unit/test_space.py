@@ -124,7 +124,7 @@ def test_round_gives_valid_rows() -> None:
         ({"categorical": ["nope"]}, "categorical names unknown"),
         ({"groups": {"g": ["age", "debts"]}}, "exactly one 1"),
         ({"groups": {"g": ["age", "nope"]}}, "groups names unknown"),
-        ({"groups": {"income": ["age", "debts"]}}, "columns of their own"),
+        ({"groups": {"income": ["age", "debts"]}}, "names of other columns"),
         ({"max_categories": 2}, "categories and at most 2"),
         ({"max_categories": 0}, "max_categories"),
     ],

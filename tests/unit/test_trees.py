@@ -188,11 +188,11 @@ def check_twin(case: Case, limit: float = 2.0) -> None:
     rng = np.random.default_rng(7)
     Z = case.Z[rng.choice(len(case.Z), 6, replace=False)]
     model, space = case.model, case.space
-    np.testing.assert_array_equal(plain_favourable(model.trees, model.verdict, space, Z), case.model.favourable(Z))
+    np.testing.assert_array_equal(plain_favourable(model.trees, model.rule, space, Z), case.model.favourable(Z))
     directions = random_directions(space, 3, rng)
     limits = rng.random((3, 6)) * limit
     found = model.first_flip(Z, directions, limits)
-    np.testing.assert_array_equal(found, plain_first_flip(model.trees, model.verdict, space, Z, directions, limits))
+    np.testing.assert_array_equal(found, plain_first_flip(model.trees, model.rule, space, Z, directions, limits))
 
 
 # -- the kinds -----------------------------------------------------------------------------------------------------
@@ -592,7 +592,7 @@ def own_sums(case: Case) -> FloatArray:
 def test_sums_to_the_last_bit(name: str) -> None:
     case = MATRIX_CASES[name]()
     model = case.model
-    np.testing.assert_array_equal(plain_sums(model.trees, model.verdict, case.space, case.Z), own_sums(case))
+    np.testing.assert_array_equal(plain_sums(model.trees, model.rule, case.space, case.Z), own_sums(case))
 
 
 @pytest.mark.parametrize(

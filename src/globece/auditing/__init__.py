@@ -1,4 +1,4 @@
-"""Does one group have to travel further? Groups, gaps, intervals, exchanged directions, and a verdict."""
+"""Compare the recourse of groups: gaps, intervals, tests, exchanged directions, and a verdict."""
 
 from globece.auditing.benefits import Beneficiaries, beneficiaries
 from globece.auditing.groups import Groups, find_groups

@@ -1,4 +1,4 @@
-"""The inverse question: given an action, who benefits from it, and at what cost?
+"""The inverse question: who benefits from a given action, and at what cost?
 
 "A user specifies a CE of interest, and the group of inputs most strongly affected by such a change are identified"
 (appendix, "Alternative GCE Approaches").
@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from globece import rays
+from globece.auditing.exchange import EVERYBODY
 from globece.auditing.groups import Groups
 from globece.auditing.subgroups import Subgroup, best_subgroups
 from globece.case.affected import Case
@@ -23,21 +24,19 @@ from globece.explanation import Explanation, Provenance, explanation_of, scaled_
 from globece.kept import freeze
 from globece.space import BoolArray, FloatArray
 
-EVERYBODY = "everybody"
-
 
 @dataclass(frozen=True, slots=True)
 class Benefit:
-    """What an action does for one group.
+    """The effect of an action on one group.
 
     Attributes
     ----------
     n, affected, flipped
-        Rows, those with the unfavourable outcome, and those of them whom the action gives the favourable one.
+        Number of rows, of those with the unfavourable outcome, and of those whom the action gives the favourable one.
     average_cost
         Mean cost of the action for those who flip; ``inf`` if nobody does, 0 if nobody is affected.
     harmed
-        Rows with the favourable outcome that the action, taken as it is, takes it from.
+        Number of rows with the favourable outcome that lose it by the unscaled action.
     """
 
     n: int
@@ -59,15 +58,15 @@ class Beneficiaries:
     Attributes
     ----------
     action
-        What was asked about.
+        The action.
     scaled
-        Whether everybody takes as much of the action as it takes, or all of it.
+        Whether the action is scaled for each input to what it needs.
     explanation
-        The action as a direction over all affected inputs. Where it is not scaled, those who flip have scalar 1.
+        The action as a direction over all affected inputs. If it is not scaled, those who flip have scalar 1.
     harmed
-        Positions of the rows with the favourable outcome that the action as it is takes it from.
+        Positions of the rows with the favourable outcome that lose it by the unscaled action.
     groups
-        The groups, where some were named.
+        The groups, if any.
     """
 
     action: Mapping[str, Any]
@@ -86,12 +85,12 @@ class Beneficiaries:
 
     @property
     def overall(self) -> Benefit:
-        """What the action does for everybody."""
+        """The effect on everybody."""
         return self._benefit(np.ones(self.explanation.n_rows, dtype=bool))
 
     @property
     def by_group(self) -> dict[str, Benefit]:
-        """What it does for each group."""
+        """The effect on each group."""
         if self.groups is None:
             return {}
         return {name: self._benefit(self.groups.labels == i) for i, name in enumerate(self.groups.names)}
@@ -103,12 +102,12 @@ class Beneficiaries:
         return Benefit(int(member.sum()), found.n_affected, found.n_covered, found.average_cost, harmed)
 
     def subgroups(self, *, conditions: int = 2, top: int = 5, smallest: int = 30) -> tuple[Subgroup, ...]:
-        """The subgroups that benefit most often: of each the share that flips, found on one half, told on the other."""
+        """The subgroups with the largest shares of inputs that flip, found on one half and tested on the other."""
         ex = self.explanation
         return best_subgroups(ex.space, ex.inputs, np.isfinite(ex.best_costs), conditions, top, smallest)
 
     def summary(self) -> str:
-        """The answer in a few lines."""
+        """The result in a few lines."""
         how = "as far as each needs" if self.scaled else "as it is"
         lines = [f"Action {dict(self.action)}, taken {how}:"]
         for name, b in {**self.by_group, EVERYBODY: self.overall}.items():
@@ -132,13 +131,13 @@ def beneficiaries(
     groups: Groups | None,
     provenance: Provenance,
 ) -> Beneficiaries:
-    """Find out whom an action helps; see :func:`globece.who_benefits`."""
+    """Find who benefits from an action; see :func:`globece.who_benefits`."""
     direction = case.space.check_directions([direction_of(case.space, action, "action")])
     provenance = replace(provenance, candidates=1)
     if mode == "scaled":
         explanation = scaled_along(case, direction, provenance)
     else:
-        explanation = explanation_of(case, direction, _as_it_is(case, direction[0]), provenance)
+        explanation = explanation_of(case, direction, _unscaled(case, direction[0]), provenance)
     others = np.flatnonzero(case.favourable)
     lost = [np.zeros(0, dtype=bool)]
     for _, Z in case.rows[others].chunks():
@@ -146,8 +145,8 @@ def beneficiaries(
     return Beneficiaries(dict(action), mode == "scaled", explanation, others[np.concatenate(lost)], groups)
 
 
-def _as_it_is(case: Case, delta: FloatArray) -> Scaled:
-    """All of the action, for everybody: who flips at k = 1, within the budget."""
+def _unscaled(case: Case, delta: FloatArray) -> Scaled:
+    """Who flips at k = 1 within the budget."""
     scalar, cost = np.full((1, len(case.inputs)), np.inf), np.full((1, len(case.inputs)), np.inf)
     for part, Z in case.inputs.chunks():
         flips = case.model.favourable(rays.positions(case.space, Z, delta, 1.0))

@@ -1,6 +1,6 @@
-"""Who takes whose directions: each group's own best, everybody's best, all candidates shared, and the exchange.
+"""Choices of directions by each group and by everybody, and each group's directions applied to the others.
 
-Everything here is read from the pool's matrix of costs. Directions of one half are judged on the other.
+Everything is read from the pool's matrix of costs. Directions chosen on one half are evaluated on the other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ EVERYBODY = "everybody"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """Directions of one group applied to another, so that apples meet apples.
+    """Directions of each group applied to each other group.
 
     Attributes
     ----------
     directions_of
-        Whose directions: each group's own best, and everybody's. The rows.
+        The rows: the best directions for each group, and for everybody.
     applied_to
-        Whom they are applied to. The columns.
+        The columns: the groups that they are applied to.
     score, coverage, average_cost
-        What comes of it, ``(rows, columns)``.
+        The resulting measures, ``(rows, columns)``.
     """
 
     directions_of: tuple[str, ...]
@@ -40,14 +40,14 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Candidates chosen on each half: by each group for itself, and by everybody. ``own[group][half]``."""
+    """Candidates chosen on each half: by each group (``by_group[group][half]``), and by everybody."""
 
-    own: tuple[tuple[IntArray, IntArray], ...]
+    by_group: tuple[tuple[IntArray, IntArray], ...]
     everybody: tuple[IntArray, IntArray]
 
 
 def choose(pool: Pool, members: Sequence[IntArray], search: CandidateSearch, budget: float) -> Choice:
-    """Let each group, and everybody, choose on each half from the candidates of that half."""
+    """Choose the best candidates for each group, and for everybody, on each half, from the candidates of that half."""
 
     def both(inputs: IntArray) -> tuple[IntArray, IntArray]:
         if not pool.half.any():  # not split
@@ -59,8 +59,8 @@ def choose(pool: Pool, members: Sequence[IntArray], search: CandidateSearch, bud
     return Choice(tuple(both(m) for m in members), both(np.arange(len(pool.half))))
 
 
-def judged(pool: Pool, by_half: tuple[IntArray, IntArray], inputs: IntArray) -> FloatArray:
-    """Minimum costs of some inputs, each under directions of the other half."""
+def cross_fitted(pool: Pool, by_half: tuple[IntArray, IntArray], inputs: IntArray) -> FloatArray:
+    """Minimum costs of some inputs, each under the directions of the other half."""
     out = np.full(len(inputs), np.inf)
     for h in (0, 1):
         mine = np.flatnonzero(pool.half[inputs] == h)
@@ -72,11 +72,11 @@ def judged(pool: Pool, by_half: tuple[IntArray, IntArray], inputs: IntArray) -> 
 
 def exchanged(pool: Pool, choice: Choice, names: Sequence[str], members: Sequence[IntArray], budget: float) -> Exchange:
     """Apply each group's directions, and everybody's, to each group."""
-    sources = [*choice.own, choice.everybody]
+    sources = [*choice.by_group, choice.everybody]
     shape = (len(sources), len(names))
     score, coverage, average_cost = (np.full(shape, NOT_A_NUMBER) for _ in range(3))
     for i, source in enumerate(sources):
         for j, inputs in enumerate(members):
-            found = measured(len(inputs), judged(pool, source, inputs), budget)
+            found = measured(len(inputs), cross_fitted(pool, source, inputs), budget)
             score[i, j], coverage[i, j], average_cost[i, j] = found.score, found.coverage, found.average_cost
     return Exchange((*names, EVERYBODY), tuple(names), score, coverage, average_cost)

@@ -1,4 +1,4 @@
-"""Who is compared with whom: groups out of columns, intersections, bins of numbers, masks or labels."""
+"""Groups from columns, intersections, bins of numbers, masks or labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from globece.space import BoolArray, Feature, FloatArray, IntArray
 from globece.tables import Table
 
 MISSING = "(missing)"
-MOST_VALUES = 10  # a column of numbers with more different ones must be cut into bins
+MOST_VALUES = 10  # a numeric column with more distinct values must be binned
 MOST_GROUPS = 200
 ALLOWED = (
     "a column, a list of columns, a mapping of columns to bins ({'age': [25, 45]} or {'age': 4}), "
@@ -39,13 +39,13 @@ class Groups:
     Attributes
     ----------
     names
-        In a settled order: that of the categories, of the bins, or of the masks given.
+        In the order of the categories, of the bins, or of the masks given.
     labels
         Position of each row's group among the names; -1 for a row in no group. ``(n_rows,)``
     by
-        What the groups are made of, in words.
+        What defines the groups, in words.
     features
-        Features that make them up, which may then not be moved.
+        Features that define the groups, which may then not be moved.
     """
 
     names: tuple[str, ...]
@@ -61,23 +61,23 @@ class Groups:
 
     @property
     def sizes(self) -> IntArray:
-        """Rows of each group."""
+        """Number of rows of each group."""
         return np.bincount(self.labels[self.labels >= 0], minlength=len(self.names)).astype(np.int64)
 
     @property
     def n_outside(self) -> int:
-        """Rows in no group."""
+        """Number of rows in no group."""
         return int((self.labels < 0).sum())
 
     def index(self, name: str, parameter: str = "group") -> int:
-        """Position of a group; an unknown name is an error that lists the known ones."""
+        """Position of a group; the error for an unknown name lists the known ones."""
         if not isinstance(name, str) or name not in self.names:
             raise wrong(parameter, f"one of the groups {list(self.names)}", name)
         return self.names.index(name)
 
 
 def find_groups(by: Any, table: Table, rows: Rows, *, parameter: str, missing: str) -> Groups:
-    """Make groups out of whatever the user said.
+    """Form groups.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ def find_groups(by: Any, table: Table, rows: Rows, *, parameter: str, missing: s
         A column, a list of columns (then every combination is a group), a mapping of columns to bins, a mapping of
         names to masks, or an array of labels.
     table, rows
-        The rows as they came, and the same rows encoded.
+        The rows, native and encoded.
     parameter
-        What to call ``by`` in errors.
+        Name of ``by`` in errors.
     missing
-        ``"group"`` makes missing values a group of their own, ``"error"`` refuses them.
+        ``"group"`` treats missing values as a separate group, ``"error"`` raises.
     """
     if isinstance(by, (type, Mapping)) and (isinstance(by, type) or not all(isinstance(k, str) for k in by)):
         raise wrong(parameter, ALLOWED, by)
@@ -98,14 +98,14 @@ def find_groups(by: Any, table: Table, rows: Rows, *, parameter: str, missing: s
     if _is_labels(by):
         column = _from_labels(np.asarray(by), len(rows), parameter)
         return _joined([column], parameter, missing, described="labels given")
-    wishes = _wishes(by, parameter)
-    columns = [_column(name, cut, table, rows, parameter) for name, cut in wishes]
-    return _joined(columns, parameter, missing, described=" and ".join(name for name, _ in wishes))
+    named = _columns_and_cuts(by, parameter)
+    columns = [_column(name, cut, table, rows, parameter) for name, cut in named]
+    return _joined(columns, parameter, missing, described=" and ".join(name for name, _ in named))
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column as groups: names, the place of each row (-1: missing), and the feature, if it is one."""
+    """One column as groups: names, the index of each row's group (-1: missing), and the feature, if it is one."""
 
     names: tuple[str, ...]
     codes: IntArray
@@ -116,7 +116,7 @@ class _Column:
 def _is_mask(value: Any) -> bool:
     try:
         return not isinstance(value, (str, int, float)) and value is not None and np.asarray(value).dtype == bool
-    except Exception:  # a ragged list, or an object that fails when it is taken for a list
+    except Exception:  # a ragged list, or an object that cannot be converted
         return False
 
 
@@ -126,8 +126,8 @@ def _is_labels(by: Any) -> bool:
     return hasattr(by, "to_numpy") and not hasattr(by, "columns") and not isinstance(by, (str, Mapping))
 
 
-def _wishes(by: Any, parameter: str) -> list[tuple[str, Any]]:
-    """Columns, each with how to cut it."""
+def _columns_and_cuts(by: Any, parameter: str) -> list[tuple[str, Any]]:
+    """Columns, each with how to bin it."""
     if isinstance(by, str):
         return [(by, None)]
     if isinstance(by, Mapping):
@@ -151,8 +151,8 @@ def _column(name: str, cut: Any, table: Table, rows: Rows, parameter: str) -> _C
     if name not in table.names:
         known = list(dict.fromkeys([*space.names, *table.names]))
         raise UnknownFeatureError(
-            f"{parameter} names unknown column {describe(name)}; there are {known}. What is no column can be given as "
-            "an array of labels, or as a mapping of names to masks"
+            f"{parameter} names unknown column {describe(name)}; there are {known}. Groups that are not in a column "
+            "can be given as an array of labels, or as a mapping of names to masks"
         )
     if table.is_numeric(name):
         return _from_numbers(name, table.numbers(name), cut, None, parameter)
@@ -176,14 +176,14 @@ def _from_feature(f: Feature, cut: Any, rows: Rows, parameter: str) -> _Column:
 def _from_numbers(name: str, values: FloatArray, cut: Any, feature: str | None, parameter: str) -> _Column:
     known = ~np.isnan(values)
     if cut is None:
-        different = np.unique(values[known])
-        if len(different) > MOST_VALUES:
+        distinct = np.unique(values[known])
+        if len(distinct) > MOST_VALUES:
             raise InvalidParameterError(
-                f"{parameter} names {name!r}, which has {len(different):,} different values: say how to cut it, as in "
+                f"{parameter} names {name!r}, which has {len(distinct):,} different values: say how to bin it, as in "
                 f"{parameter}={{{name!r}: [a, b]}} for bins with these edges or {{{name!r}: 4}} for quarters"
             )
-        codes = np.where(known, np.searchsorted(different, np.where(known, values, 0.0)), -1)
-        return _Column(tuple(f"{name} = {v:g}" for v in different), codes, feature, name)
+        codes = np.where(known, np.searchsorted(distinct, np.where(known, values, 0.0)), -1)
+        return _Column(tuple(f"{name} = {v:g}" for v in distinct), codes, feature, name)
     edges = _edges(name, cut, values[known], parameter)
     names = [f"{name} < {edges[0]:g}"]
     names += [f"{a:g} <= {name} < {b:g}" for a, b in pairwise(edges)]
@@ -221,17 +221,17 @@ def _from_masks(masks: Mapping[Any, Any], n: int, parameter: str) -> Groups:
         if mask.shape != (n,):
             raise InvalidParameterError(f"{parameter}[{name!r}] must be a mask of {n:,} rows; got shape {mask.shape}")
         if not mask.any():
-            raise InvalidParameterError(f"{parameter}[{name!r}] is a mask of no row at all")
+            raise InvalidParameterError(f"{parameter}[{name!r}] is a mask without any row")
         taken = labels[mask]
         if (taken >= 0).any():
             other = names[int(taken[taken >= 0][0])]
             raise InvalidParameterError(
                 f"{parameter}: the masks {other!r} and {str(name)!r} overlap in {int((taken >= 0).sum()):,} rows; "
-                "groups must be apart, or a gap between them could not be tested"
+                "groups must be disjoint"
             )
         labels[mask] = len(names)
         names.append(str(name))
-    if len(names) == 1 and (labels < 0).any():  # one mask: the others are the other group
+    if len(names) == 1 and (labels < 0).any():  # one mask: the other rows are the other group
         labels[labels < 0] = 1
         names.append(f"not {names[0]}")
     return Groups(tuple(names), labels, "masks given")
@@ -246,13 +246,13 @@ def _from_labels(values: Any, n: int, parameter: str) -> _Column:
     present = [str(v) for v in values[~absent].tolist()]
     names = sorted(set(present))
     codes = np.full(n, -1, dtype=np.int64)
-    place = {name: i for i, name in enumerate(names)}
-    codes[~absent] = [place[name] for name in present]
+    index = {name: i for i, name in enumerate(names)}
+    codes[~absent] = [index[name] for name in present]
     return _Column(tuple(names), codes, None, "labels")
 
 
 def _joined(columns: list[_Column], parameter: str, missing: str, described: str) -> Groups:
-    """Every combination of the columns' values that occurs."""
+    """All combinations of the columns' values that occur."""
     parts: list[tuple[tuple[str, ...], IntArray]] = []
     for column in columns:
         names, codes = column.names, column.codes
@@ -260,7 +260,7 @@ def _joined(columns: list[_Column], parameter: str, missing: str, described: str
             if missing == "error":
                 raise InvalidDataError(
                     f"{parameter}: {column.name!r} is missing in {int((codes < 0).sum()):,} rows; missing='group' "
-                    "makes them a group of their own"
+                    "treats them as a separate group"
                 )
             codes, names = np.where(codes < 0, len(names), codes), (*names, MISSING)
         parts.append((names, codes))
@@ -269,7 +269,7 @@ def _joined(columns: list[_Column], parameter: str, missing: str, described: str
         mixed = mixed * len(names) + codes
     present, labels = np.unique(mixed, return_inverse=True)
     if len(present) > MOST_GROUPS:
-        raise InvalidParameterError(f"{parameter} makes {len(present):,} groups; at most {MOST_GROUPS} are audited")
+        raise InvalidParameterError(f"{parameter} gives {len(present):,} groups; at most {MOST_GROUPS} are supported")
     joined = []
     for code in present.tolist():
         words: list[str] = []

@@ -1,4 +1,4 @@
-"""What is measured of each group, and how groups compare: in the grammar of fairlearn's MetricFrame."""
+"""Measures of each group, and comparisons between groups, named as in fairlearn's MetricFrame."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What is measured of one group, or of everybody.
+    """Measures of one group, or of everybody.
 
     Attributes
     ----------
     n, affected
-        Rows, and those of them with the unfavourable outcome.
+        Number of rows, and of those with the unfavourable outcome.
     rejection_rate
         Share of the rows that are affected: model bias is a gap here.
     coverage, average_cost, score
-        Of the affected inputs, as an explanation's, under directions chosen on the other half of them; ``nan`` where
+        Of the affected inputs, as for an explanation, under directions chosen on the other half of them; ``nan`` where
         nobody is affected. Recourse bias is a gap here.
     quantiles
         Minimum cost of the affected inputs at 10, 25, 50, 75 and 90 %; ``inf`` where that many have no recourse.
     coverage_interval, average_cost_interval, score_interval
-        Bootstrap intervals.
+        Bootstrap confidence intervals.
     judged
-        Whether the group is large enough to be judged.
+        Whether the group is large enough to be compared.
     note
-        Why not, if so.
+        Why it is not.
     """
 
     n: int
@@ -63,16 +63,16 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """How much more one side has than the other.
+    """The difference between two sides in one measure.
 
     Attributes
     ----------
     value, low, high
-        The gap, and its interval.
+        The gap, and its confidence interval.
     p, p_adjusted
-        Of a two-sided test; and the same corrected for as many comparisons as there are (Holm).
+        p-value of a two-sided test; and the same corrected for the number of comparisons (Holm).
     detectable
-        Smallest gap that such a test finds with a probability of 80 %; ``nan`` for rejection rates.
+        Smallest gap that the test detects with a power of 80 %; ``nan`` for rejection rates.
     """
 
     value: float
@@ -85,7 +85,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A group against another, or against everybody else: ``gaps`` by measure are the group's minus the other's."""
+    """A group against another, or against everybody else; ``gaps`` by measure are the group's minus the other's."""
 
     group: str
     other: str
@@ -94,7 +94,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The groups furthest apart in a measure, by how much, and the p of there being any gap at all."""
+    """The groups furthest apart in a measure, their gap, and the p-value for any gap between groups."""
 
     highest: str
     lowest: str
@@ -105,12 +105,12 @@ class Spread:
 
 
 def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **more: Any) -> Measures:
-    """Measure a group of ``n`` rows whose affected inputs have these minimum costs, but for some that are unknown."""
+    """Measures of a group of ``n`` rows, from the minimum costs of its known affected inputs."""
     numbers, affected, ordered = Numbers.of(cost, budget), len(cost), np.sort(cost)
-    # the smallest cost that so many can pay: no mean of two, as one of them may be no recourse
+    # an order statistic, not a mean of two, as one of them may be infinite
     at = [max(int(np.ceil(q * affected)) - 1, 0) for q in QUANTILES]
     quantiles = tuple(float(ordered[i]) if affected else 0.0 for i in at)
-    if unknown and not affected:  # somebody is affected, and nothing is known of them
+    if unknown and not affected:  # nothing is known about those affected
         numbers = Numbers(0, 0, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER)
         quantiles = (NOT_A_NUMBER,) * len(QUANTILES)
     return Measures(
@@ -127,7 +127,7 @@ def measured(n: int, cost: FloatArray, budget: float, *, unknown: int = 0, **mor
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What comparing found: intervals by measure and group, comparisons, and the spread of each measure."""
+    """Intervals by measure and group, comparisons, and the spread of each measure."""
 
     intervals: Mapping[str, tuple[Interval, ...]]
     comparisons: tuple[Comparison, ...]
@@ -137,9 +137,9 @@ class Compared:
 def compare(
     sample: st.Sample, names: Sequence[str], reference: int | None, settings: AuditSettings, seed: int
 ) -> Compared:
-    """Compare the groups of a sample, all of them large enough, in coverage, average cost and score.
+    """Compare the groups of a sample in coverage, average cost and score.
 
-    Two groups are compared with each other; of more, each with everybody else, or with a reference.
+    Two groups are compared with each other; three or more each with everybody else, or with a reference.
     """
     drawn_by, permuted_by = (np.random.default_rng([seed, i]) for i in (0, 1))
     seen, again = sample.sums(), st.resampled(sample, settings.resamples, drawn_by)
@@ -172,14 +172,14 @@ def compare(
 def compare_scores(
     costs: FloatArray, sample: st.Sample, reference: int | None, settings: AuditSettings, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Gaps in score and their corrected p under several versions of the costs: ``(versions, comparisons)`` each.
+    """Gaps in score and their corrected p-values under several versions of the costs: ``(versions, comparisons)``.
 
     Parameters
     ----------
     costs
-        A version a row, in the sample's order.
+        One version per row, in the sample's order.
     sample
-        Who is in which group; its own costs do not matter.
+        The groups of the inputs; its costs are not used.
     reference, settings, seed
         As for :func:`compare`.
     """
@@ -199,7 +199,7 @@ def compare_scores(
 
 
 def pairs_of(n: int, reference: int | None) -> list[tuple[int, int | None]]:
-    """Who is compared with whom, by position; ``None`` is everybody else."""
+    """Pairs of groups to compare, by position; ``None`` is everybody else."""
     if n < 2:
         return []
     if reference is not None:
@@ -230,7 +230,7 @@ def _spread(
 def rejections(
     affected: BoolArray, label: IntArray, level: IntArray, pairs: Sequence[tuple[int, int | None]], alpha: float
 ) -> list[Gap]:
-    """Gaps in rejection rates, over all rows of groups: model bias."""
+    """Gaps in rejection rates over all rows of the groups: model bias."""
     found = []
     for a, b in pairs:
         other = (label >= 0) & (label != a) if b is None else label == b

@@ -1,4 +1,4 @@
-"""The audit's answer: frozen, in fairlearn's grammar, with everything that its views and its file need."""
+"""The result of an audit: frozen, with methods named as in fairlearn."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ class Audit:
     Attributes
     ----------
     overall, by_group
-        What is measured of everybody, and of each group by name; see :class:`globece.auditing.measures.Measures`.
+        Measures of all rows, and of each group by name; see :class:`globece.auditing.measures.Measures`.
     comparisons
         Each group against the others, with intervals and tests.
     exchange
         Each group's directions applied to each group.
     checks
-        Whether the verdict survives more candidates, other costs, and lower bounds.
+        Whether the verdict holds with more candidates, other costs, and lower bounds.
     verdict
-        What follows from all that.
+        The conclusion.
     explanation
-        Every direction that some group, or everybody, chose among all affected inputs, and what it does for each of
-        them. ``explanation_of`` gives a group's part.
+        All directions that a group, or everybody, chose on all affected inputs, with their scalars and costs.
+        ``explanation_of`` gives a group's part.
     own
         Positions of each group's directions, and of everybody's, among those of ``explanation``.
     cost
-        Minimum cost of each affected input under all candidates of the other half, which everybody shares; ``inf``
-        where there is no recourse. What is measured and tested rests on it.
+        Minimum cost of each affected input under all candidates of the other half, which all groups share; ``inf``
+        where there is no recourse. All measures and tests are based on it.
     half
         Half of each affected input.
     groups, control
-        The groups of all rows, and the levels that they were compared within.
+        The groups of all rows, and the levels within which they were compared.
     spreads
         For each measure the groups furthest apart.
     settings
-        How it was judged.
+        Its settings.
     seed
-        What the random draws started from.
+        The seed of all random draws.
     """
 
     overall: Measures
@@ -79,14 +79,14 @@ class Audit:
     def __post_init__(self) -> None:
         freeze(self, "cost", "half")
 
-    # -- fairlearn's grammar -------------------------------------------------------------------------------------
+    # -- as in fairlearn -----------------------------------------------------------------------------------------
 
     def difference(
         self, measure: str = "score", *, method: Literal["between_groups", "to_overall"] = "between_groups"
     ) -> float:
         """Largest difference in a measure, between two groups or between a group and everybody; ``nan`` if none.
 
-        Only groups that are large enough to be judged count. Its interval and p are in ``spreads``.
+        Only groups that are large enough count. Its interval and p are in ``spreads``.
         """
         values = self._values(measure)
         check_choice("method", method, ("between_groups", "to_overall"))
@@ -100,7 +100,7 @@ class Audit:
     ) -> float:
         """Smallest ratio of a measure, of one group to another or between a group and everybody; ``nan`` if none.
 
-        1 if all have the same. Only groups that are large enough to be judged count.
+        1 if all are equal. Only groups that are large enough count.
         """
         values = self._values(measure)
         check_choice("method", method, ("between_groups", "to_overall"))
@@ -112,11 +112,11 @@ class Audit:
         return min(_ratio(min(value, whole), max(value, whole)) for value in values.tolist())
 
     def group_max(self, measure: str = "score") -> float:
-        """Largest value of a measure among the groups judged."""
+        """Largest value of a measure among the groups that are large enough."""
         return float(self._values(measure).max()) if self._values(measure).size else np.nan
 
     def group_min(self, measure: str = "score") -> float:
-        """Smallest value of a measure among the groups judged."""
+        """Smallest value of a measure among the groups that are large enough."""
         return float(self._values(measure).min()) if self._values(measure).size else np.nan
 
     def _values(self, measure: str) -> FloatArray:
@@ -125,7 +125,7 @@ class Audit:
         return np.array([value for value in found if not np.isnan(value)], dtype=np.float64)
 
     def to_frame(self) -> Any:
-        """One row per group, and one for everybody; of the kind of frame that was given."""
+        """One row per group, and one for everybody; a frame of the type that was given."""
         rows = {**self.by_group, EVERYBODY: self.overall}
         columns: dict[str, Any] = {"group": np.array(list(rows), dtype=object)}
         for name in ("n", "affected", *ALL_MEASURES, "median_cost", "judged"):
@@ -146,7 +146,7 @@ class Audit:
         return np.asarray(self.cost[self.labels() == self.groups.index(group)])
 
     def explanation_of(self, group: str) -> Explanation:
-        """A group's own directions on its own affected inputs; ``"everybody"`` for all of them."""
+        """The directions chosen for a group, on its affected inputs; ``"everybody"`` for all of them."""
         ex = self.explanation
         if not isinstance(group, str) or group != EVERYBODY:
             mine = np.flatnonzero(self.labels() == self.groups.index(group))
@@ -170,7 +170,7 @@ class Audit:
         conditions
             Most conditions that describe a subgroup, 1 to 3.
         top
-            How many to confirm; their p are corrected for as many.
+            How many to test; their p-values are corrected for that many tests.
         smallest
             Fewest affected inputs of a subgroup; by default as for groups.
         """
@@ -181,7 +181,7 @@ class Audit:
         )  # fmt: skip
 
     def summary(self) -> str:
-        """The audit in a few lines: the verdict, and each group's numbers."""
+        """The audit in a few lines: the verdict, and each group's measures."""
         lines = [str(self.verdict), ""]
         for name, m in {**self.by_group, EVERYBODY: self.overall}.items():
             lines.append(
@@ -205,7 +205,7 @@ class Audit:
         return to_dict(self)
 
     def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        """Write versioned JSON to ``path`` atomically, and return it as text."""
         from globece.io.audits import write
 
         return write(self, path)
@@ -219,7 +219,7 @@ class Audit:
 
 
 def check_exceeds(audit: Audit, gap: float) -> bool:
-    """Whether a recourse bias was found whose size exceeds ``gap``: what a gate asks."""
+    """Whether a recourse bias larger than ``gap`` was found, for use in a CI gate."""
     check_instance("audit", audit, Audit)
     gap = check_number("gap", gap)
     return audit.verdict.against is not None and abs(audit.verdict.size) > gap
@@ -234,5 +234,5 @@ def _number(value: float) -> str:
 
 
 def _ratio(smaller: float, larger: float) -> float:
-    """Smaller over larger; 1 where they are the same, however small or large."""
+    """Smaller over larger; 1 if they are equal, even if both are 0 or infinite."""
     return 1.0 if smaller == larger else smaller / larger

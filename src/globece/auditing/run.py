@@ -1,4 +1,4 @@
-"""An audit from its parts: halves, one pool of candidates, choices, measures, comparisons, checks, verdict."""
+"""Run an audit: halves, one pool of candidates, choices, measures, comparisons, checks, verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from globece.auditing import artefact
 from globece.auditing import statistics as st
 from globece.auditing.artefact import Check, Version
-from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged, judged
+from globece.auditing.exchange import EVERYBODY, Choice, choose, cross_fitted, exchanged
 from globece.auditing.groups import Groups
 from globece.auditing.measures import (
     Compared,
@@ -38,16 +38,16 @@ from globece.space import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What an audit is asked.
+    """The question of an audit.
 
     Attributes
     ----------
     case
-        The model, all rows, who of them is affected, and what changes cost.
+        The model, all rows, which of them are affected, and what changes cost.
     groups, control
-        Who is compared with whom, and within which levels.
+        The groups, and the levels of the control columns within which they are compared.
     reference
-        Group that the others are compared with; everybody else by default.
+        The group that the others are compared with; everybody else by default.
     """
 
     case: Case
@@ -57,21 +57,21 @@ class Question:
 
     @property
     def rows(self) -> IntArray:
-        """Positions of the affected inputs, but for those who are unknown."""
+        """Positions of the affected inputs, except the unknown ones."""
         return self.case.affected
 
     def n_unknown(self, group: int) -> int:
-        """How many affected inputs of a group are unknown."""
+        """Number of unknown affected inputs of a group."""
         return int((self.groups.labels[self.case.unknown] == group).sum())
 
     def members(self, names: Sequence[str] | None = None) -> list[IntArray]:
-        """Affected inputs of each group, or of some."""
+        """Affected inputs of each group, or of the groups named."""
         label = self.groups.labels[self.rows]
         some = self.groups.names if names is None else names
         return [np.flatnonzero(label == self.groups.index(name)) for name in some]
 
     def levels(self) -> IntArray:
-        """Level of the control columns of each row; 0 without any."""
+        """Level of the control columns of each row; 0 if there are none."""
         if self.control is None:
             return np.zeros(len(self.case.rows), dtype=np.int64)
         return np.maximum(self.control.labels, 0)
@@ -82,7 +82,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     q, large, pool, choice, final = _directions(question, search, settings)
     case, budget = q.case, q.case.budget
     half = pool.half
-    cost = judged(pool, pool.by_half, np.arange(len(q.rows)))
+    cost = cross_fitted(pool, pool.by_half, np.arange(len(q.rows)))
     compared = _compared(q, large, cost, half, settings, search.seed)
     stopped = _stopped(q, search.monitor)
     provenance = replace(provenance, notes=(*provenance.notes, *stopped))
@@ -93,15 +93,15 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         checks = tuple(_checks(q, pool, large, cost, comparisons, search, settings))
     by_group = {
         name: measured(
-            int(n), cost[m], budget, unknown=q.n_unknown(i), **_judging(name, large, len(m), compared, settings)
+            int(n), cost[m], budget, unknown=q.n_unknown(i), **_intervals(name, large, len(m), compared, settings)
         )
         for i, (name, n, m) in enumerate(zip(q.groups.names, q.groups.sizes, q.members(), strict=True))
     }
     own, explanation = _explanation(case, pool, final, provenance)
     rests = (
         f"{len(q.rows):,} affected inputs of {len(case.rows):,} rows, grouped by {q.groups.by}",
-        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} looked at, "
-        "those found on one half of the inputs judged on the other",
+        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} examined; those found on "
+        "one half of the inputs are evaluated on the other",
         f"{provenance.method} minimum scalars; cost by {case.cost.kind}, {case.cost.norm}; budget {budget:g}",
         f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
     )
@@ -131,14 +131,14 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
 
 
 def _stopped(q: Question, monitor: Monitor) -> list[str]:
-    """What to say where the time was over, or somebody stopped the work."""
+    """Notes if the time was over, or the work was interrupted."""
     if len(q.case.unknown):
         return [unknown_note(monitor, len(q.rows), len(q.case.unknown))]
-    return [f"stopped early ({monitor.stopped}): fewer directions were looked at"] if monitor.stopped else []
+    return [f"stopped early ({monitor.stopped}): fewer directions were examined"] if monitor.stopped else []
 
 
 def _large(q: Question, settings: AuditSettings) -> list[str]:
-    """The groups of which enough are affected."""
+    """The groups with enough affected inputs."""
     sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
     return [name for name in q.groups.names if sizes[name] >= settings.smallest]
 
@@ -146,9 +146,9 @@ def _large(q: Question, settings: AuditSettings) -> list[str]:
 def _directions(
     q: Question, search: CandidateSearch, settings: AuditSettings
 ) -> tuple[Question, list[str], Pool, Choice, dict[str, IntArray]]:
-    """Halves, candidates, choices on halves and on all; every counterfactual is predicted again.
+    """Halves, candidates, and choices on halves and on all inputs; every counterfactual is predicted again.
 
-    Those whom there was no time to reach are unknown to the question that is returned, and to all the rest.
+    Inputs that were not reached in time are unknown in all that is returned.
     """
     n, monitor = len(q.rows), search.monitor
     large = _large(q, settings)
@@ -182,7 +182,7 @@ def _directions(
     reached = in_reach(len(q.rows), work, monitor, first=first_batch(case, monitor), most=case.inputs.at_once)
     q, large = _reached(q, large, reached, search, settings)
     kept = [i for i, name in enumerate(name for name in sets if name != EVERYBODY) if name in large]
-    choice = replace(choice, own=tuple(choice.own[i] for i in kept))
+    choice = replace(choice, by_group=tuple(choice.by_group[i] for i in kept))
     final = {name: picked for name, picked in final.items() if name == EVERYBODY or name in large}
     return q, large, replace(pool, scaled=scaled).only(reached), choice, final
 
@@ -190,14 +190,14 @@ def _directions(
 def _reached(
     q: Question, large: list[str], reached: IntArray, search: CandidateSearch, settings: AuditSettings
 ) -> tuple[Question, list[str]]:
-    """What is left of a question when only some affected inputs were reached."""
+    """The question and the large groups, if only some affected inputs were reached."""
     n = len(q.rows)
     if len(reached) == n:
         return q, large
     if len(reached) < FEWEST:
         raise TimeLimitError(
             f"time_limit of {search.monitor.time_limit:g} s was over when {len(reached):,} of {n:,} affected inputs "
-            "were reached, too few to judge; allow more time, or give fewer rows"
+            "were reached, too few for an audit; allow more time, or give fewer rows"
         )
     q = replace(q, case=q.case.only(reached))
     return q, _large(q, settings)
@@ -215,7 +215,7 @@ def _compared(
 def _overall(
     cost: FloatArray, half: IntArray, budget: float, settings: AuditSettings, seed: int
 ) -> dict[str, Interval]:
-    """Intervals of everybody's measures."""
+    """Confidence intervals of the overall measures."""
     if not len(cost):
         return {}
     none = np.zeros(len(cost), dtype=np.int64)
@@ -232,7 +232,7 @@ def _reference(q: Question, large: list[str]) -> int | None:
 def _with_rejections(
     q: Question, large: list[str], comparisons: tuple[Comparison, ...], settings: AuditSettings
 ) -> tuple[Comparison, ...]:
-    """The same comparisons, with the gap in rejection rates beside those in recourse."""
+    """The comparisons, with the gaps in rejection rates added."""
     if not comparisons:
         return ()
     pairs = pairs_of(len(large), _reference(q, large))
@@ -240,11 +240,12 @@ def _with_rejections(
     return tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in zip(comparisons, gaps, strict=True))
 
 
-def _judging(name: str, large: list[str], n: int, compared: Compared, settings: AuditSettings) -> dict[str, object]:
+def _intervals(name: str, large: list[str], n: int, compared: Compared, settings: AuditSettings) -> dict[str, object]:
+    """Confidence intervals of a group's measures, or why it has none."""
     if name in large:
         i = large.index(name)
         return {f"{m}_interval": compared.intervals[m][i] for m in st.MEASURES}
-    why = "nobody is affected" if not n else f"{n} affected: fewer than {settings.smallest}, not judged"
+    why = "nobody is affected" if not n else f"{n} affected: fewer than {settings.smallest}, too few to compare"
     return {"judged": False, "note": why}
 
 
@@ -253,9 +254,11 @@ def _notes(q: Question, large: list[str], half: IntArray, settings: AuditSetting
     if q.case.favourable.all():
         notes.append("nobody is affected")
     elif not half.any():
-        notes.append(f"fewer than {FEWEST} inputs are affected: directions are judged on the inputs that chose them")
+        notes.append(
+            f"fewer than {FEWEST} inputs are affected: directions are evaluated on the inputs that they were chosen on"
+        )
     if q.groups.n_outside:
-        notes.append(f"{q.groups.n_outside:,} rows are in no group: they count towards everybody only")
+        notes.append(f"{q.groups.n_outside:,} rows are in no group: they only count in the overall measures")
     if q.reference is not None and q.reference not in large:
         notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
     return notes
@@ -270,21 +273,21 @@ def _checks(
     search: CandidateSearch,
     settings: AuditSettings,
 ) -> list[Check]:
-    """The headline comparison again, under other conditions."""
+    """Repeat the headline comparison under other conditions."""
     main = headline(comparisons, settings.level)
     assert main is not None
     members = q.members(large)
 
-    def judge(other: Pool) -> FloatArray:
-        return judged(other, other.by_half, np.arange(len(q.rows)))
+    def costs_under(other: Pool) -> FloatArray:
+        return cross_fitted(other, other.by_half, np.arange(len(q.rows)))
 
     def more() -> Iterator[Version | Check]:
         again, reached = gather(q.case, (), pool.half, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
         if len(reached) < len(pool.half):
             raise TimeUp
         both = _merged(pool, again)
-        said = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
-        yield Version("more candidates", judge(both), said)
+        remark = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
+        yield Version("more candidates", costs_under(both), remark)
 
     def least() -> Iterator[Version | Check]:
         yield artefact.least(q.case)
@@ -292,7 +295,7 @@ def _checks(
     found: list[Version | Check] = [Version("as it is", cost, "")]
     for name, tried in (
         ("more candidates", more),
-        ("other costs", lambda: artefact.other_costs(q.case, pool, judge)),
+        ("other costs", lambda: artefact.other_costs(q.case, pool, costs_under)),
         (artefact.BOUND, least),
     ):
         try:
@@ -307,7 +310,8 @@ def _checks(
     label, level = _labels(q, large)[q.rows], q.levels()[q.rows]
     costs = np.array([v.cost for v in versions])
     kept = np.flatnonzero(label >= 0)
-    order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]  # whatever the order of rows
+    # an order that does not depend on that of the rows
+    order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]
     sample = st.Sample(cost[order], label[order], level[order], pool.half[order], q.case.budget, len(large))
     gaps, p = compare_scores(costs[:, order], sample, _reference(q, large), settings, search.seed)
     scores: list[dict[str, float]] = [
@@ -318,9 +322,9 @@ def _checks(
 
 
 def _labels(q: Question, large: list[str]) -> IntArray:
-    """Group of each row among those large enough; -1 for others."""
-    place = {q.groups.index(name): i for i, name in enumerate(large)}
-    return np.array([place.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
+    """Group of each row among the large ones; -1 for others."""
+    index = {q.groups.index(name): i for i, name in enumerate(large)}
+    return np.array([index.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
 
 
 def _merged(one: Pool, other: Pool) -> Pool:
@@ -340,8 +344,8 @@ def _merged(one: Pool, other: Pool) -> Pool:
 def _explanation(
     case: Case, pool: Pool, final: dict[str, IntArray], provenance: Provenance
 ) -> tuple[dict[str, tuple[int, ...]], Explanation]:
-    """Every direction that somebody chose among all inputs, as one explanation, and who chose which."""
+    """All directions that a group, or everybody, chose on all inputs, as one explanation; and who chose which."""
     kept = np.unique(np.concatenate(list(final.values())))
-    own = {name: tuple(np.searchsorted(kept, picked).tolist()) for name, picked in final.items()}
+    chosen_by = {name: tuple(np.searchsorted(kept, picked).tolist()) for name, picked in final.items()}
     scaled = Scaled(pool.scaled.scalar[kept], pool.scaled.cost[kept])
-    return own, explanation_of(case, pool.directions[kept], scaled, replace(provenance, candidates=pool.seen))
+    return chosen_by, explanation_of(case, pool.directions[kept], scaled, replace(provenance, candidates=pool.seen))

@@ -1,4 +1,4 @@
-"""How an audit is judged: levels, sizes, how often to resample, what gap matters."""
+"""Settings of an audit: levels, sizes, number of random draws, relevance margin."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ SMALLEST_LEVEL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """How an audit is judged.
+    """How groups are compared.
 
     Parameters
     ----------
     level
-        Chance of finding a gap where there is none, over all groups together; intervals have ``1 - level``.
+        Significance level: the probability of finding a gap where there is none, over all groups together. Confidence
+        intervals have level ``1 - level``.
     smallest
-        Fewest affected inputs that a group must have to be judged; a smaller one is flagged.
+        Fewest affected inputs of a group that is compared; smaller groups are flagged.
     relevant
-        Smallest gap in score that matters, in units of cost: what "not enough evidence" is measured against.
+        The relevance margin: the smallest gap in score that matters, in units of cost.
     permutations, resamples
-        Random relabellings for the tests, and random samples for the intervals; at most 1,000,000 of each.
+        Number of random permutations for the tests, and of bootstrap samples for the intervals; at most 1,000,000.
     missing
-        ``"group"``: missing values of a group column are a group of their own. ``"error"``: they are refused.
+        ``"group"``: missing values of a group column are a separate group. ``"error"``: they raise.
     checks
-        Whether to look into search artefacts: more candidates, other cost models, lower bounds.
+        Whether to check for search artefacts: more candidates, other cost models, lower bounds.
 
     Examples
     --------

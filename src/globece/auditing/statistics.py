@@ -1,10 +1,10 @@
-"""Gaps between groups with intervals and tests, from each affected input's minimum cost.
+"""Gaps between groups with confidence intervals and tests, from each affected input's minimum cost.
 
-No recourse is a censored value: all that is known is that it costs more than the budget. Coverage counts who is not
-censored, average cost looks at those alone, and the score is the restricted mean min(cost, budget), in which both come
-together. A gap is tested by relabelling inputs at random, within halves and within levels of the control columns,
-with a studentised statistic, so that groups of unequal spread do not upset the level (Janssen 1997, Chung and Romano
-2013). All relabellings are summed up as matrix products.
+No recourse is a censored value: its cost is only known to exceed the budget. Coverage is the share that is not
+censored, average cost is the mean over those, and the score is the restricted mean min(cost, budget), which combines
+the two. A gap is tested by random permutations of the labels, within halves and within levels of the control columns,
+with a studentised statistic, so that the test keeps its level for groups of unequal spread (Janssen 1997, Chung and
+Romano 2013). All permutations are summed up as matrix products.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 Measure = Literal["coverage", "average_cost", "score"]
 MEASURES: tuple[Measure, ...] = ("coverage", "average_cost", "score")
 CHUNK = 4_000_000  # labels drawn at once
-# Sums that differ by rounding alone are ties, and a tie counts against the gap.
+# Sums that differ by rounding only are ties, and a tie counts against the gap.
 TIE = 1e-9
 
 
@@ -37,9 +37,9 @@ class Sample:
     level
         Level of the control columns of each, from 0: groups are compared within levels.
     half
-        Which half each belongs to: relabelling stays within it, as each half has directions of its own.
+        Half of each: labels are permuted within halves, as each half has its own directions.
     budget
-        What no recourse is charged at.
+        What no recourse counts as.
     n_groups
         Number of groups.
     """
@@ -55,7 +55,7 @@ class Sample:
     def of(
         cls, cost: FloatArray, label: IntArray, level: IntArray, half: IntArray, budget: float, n_groups: int
     ) -> Sample:
-        """Put inputs into an order that does not depend on how they came, and leave out those in no group."""
+        """Sort the inputs, so that their order does not matter, and leave out those in no group."""
         kept = np.flatnonzero(label >= 0)
         order = kept[np.lexsort((cost[kept], label[kept], half[kept], level[kept]))]
         return cls(cost[order], label[order], level[order], half[order], budget, n_groups)
@@ -66,7 +66,7 @@ class Sample:
         return int(self.level.max(initial=0)) + 1
 
     def columns(self) -> FloatArray:
-        """What is summed: 1, covered, cost, cost squared, charge, charge squared. ``(n, 6)``."""
+        """Columns to sum: 1, covered, cost, cost squared, min(cost, budget) and its square. ``(n, 6)``."""
         covered = np.isfinite(self.cost)
         paid, charge = np.where(covered, self.cost, 0.0), np.minimum(self.cost, self.budget)
         return np.column_stack([np.ones(len(self.cost)), covered, paid, paid**2, charge, charge**2])
@@ -79,7 +79,7 @@ class Sample:
 
 
 class Moments(NamedTuple):
-    """How many, their mean, and the variance of that mean."""
+    """Number of values, their mean, and the variance of the mean."""
 
     n: FloatArray
     mean: FloatArray
@@ -87,7 +87,7 @@ class Moments(NamedTuple):
 
 
 def moments(sums: FloatArray, measure: Measure) -> Moments:
-    """Mean of a measure out of sums, over their last axis."""
+    """Mean of a measure from sums, over their last axis."""
     n, first, second = {"coverage": (0, 1, 1), "average_cost": (1, 2, 3), "score": (0, 4, 5)}[measure]
     count = sums[..., n]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,7 +98,7 @@ def moments(sums: FloatArray, measure: Measure) -> Moments:
 
 
 class Contrast(NamedTuple):
-    """A gap, its standard error, and their quotient."""
+    """A gap, its standard error, and their ratio."""
 
     gap: FloatArray
     error: FloatArray
@@ -106,14 +106,14 @@ class Contrast(NamedTuple):
 
 
 def contrast(one: FloatArray, other: FloatArray, measure: Measure) -> Contrast:
-    """Compare the sums of one side with those of the other, level by level, each weighted by its inputs.
+    """Compare the sums of two sides within levels, weighted by their numbers of inputs.
 
     Parameters
     ----------
     one, other
         Sums, ``(levels, draws, 6)``.
     measure
-        What to compare.
+        The measure to compare.
     """
     a, b = moments(one, measure), moments(other, measure)
     weight = np.where((a.n > 0) & (b.n > 0), a.n + b.n, 0.0)
@@ -128,7 +128,7 @@ def contrast(one: FloatArray, other: FloatArray, measure: Measure) -> Contrast:
 
 
 def relabelled(sample: Sample, times: int, rng: np.random.Generator, columns: FloatArray | None = None) -> FloatArray:
-    """Sums of columns by level and group after random relabellings within halves and levels.
+    """Sums of columns by level and group after random permutations of the labels within halves and levels.
 
     Returns ``(levels, groups, times, columns)``; the columns are those of the sample by default.
     """
@@ -147,20 +147,20 @@ def relabelled(sample: Sample, times: int, rng: np.random.Generator, columns: Fl
 
 
 def charges(costs: FloatArray, budget: float) -> FloatArray:
-    """Columns for many scores at once: 1, then charge and charge squared for each row of costs. ``(n, 1 + 2 k)``."""
+    """Columns for many scores: 1, then min(cost, budget) and its square for each row of costs. ``(n, 1 + 2 k)``."""
     charge = np.minimum(costs, budget)
     return np.vstack([np.ones((1, costs.shape[1])), *np.stack([charge, charge**2], axis=1)]).T
 
 
 def of_charges(sums: FloatArray, which: int) -> FloatArray:
-    """Sums of :func:`charges` as those of a sample, for one of the rows of costs; only its score can be told."""
+    """Sums of :func:`charges` in the layout of a sample's, for one row of costs; only its score is defined."""
     out = np.zeros((*sums.shape[:-1], 6))
     out[..., 0], out[..., 4], out[..., 5] = sums[..., 0], sums[..., 1 + 2 * which], sums[..., 2 + 2 * which]
     return out
 
 
 def resampled(sample: Sample, times: int, rng: np.random.Generator) -> FloatArray:
-    """Sums by level and group over random samples with replacement from each: ``(levels, groups, times, 6)``."""
+    """Sums by level and group over bootstrap samples of each: ``(levels, groups, times, 6)``."""
     out = np.zeros((sample.n_levels, sample.n_groups, times, 6))
     columns = sample.columns()
     for level, g in np.unique(np.column_stack([sample.level, sample.label]), axis=0):
@@ -175,7 +175,7 @@ def resampled(sample: Sample, times: int, rng: np.random.Generator) -> FloatArra
 
 
 def p_value(observed: float, drawn: FloatArray) -> float:
-    """Share of relabellings, this one included, that look at least as much like a gap, whichever its sign."""
+    """Two-sided p-value: share of permutations, the observed one included, with at least as large a statistic."""
     if np.isnan(observed):
         return 1.0
     size = np.nan_to_num(np.abs(drawn), nan=0.0)
@@ -198,7 +198,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def interval(draws: FloatArray, level: float) -> tuple[float, float]:
-    """Percentile interval; ``(nan, nan)`` where nothing could be drawn."""
+    """Percentile interval; ``(nan, nan)`` if no draw is finite."""
     found = draws[np.isfinite(draws)]
     if not found.size:
         return np.nan, np.nan
@@ -207,7 +207,7 @@ def interval(draws: FloatArray, level: float) -> tuple[float, float]:
 
 
 def power(error: float, size: float, level: float) -> float:
-    """Chance that a two-sided test at ``level`` finds a gap of ``size``, with this standard error."""
+    """Power of a two-sided test at ``level`` for a gap of ``size`` with this standard error."""
     if not np.isfinite(error):
         return 0.0
     if error == 0.0:
@@ -217,14 +217,14 @@ def power(error: float, size: float, level: float) -> float:
 
 
 def detectable(error: float, level: float, probability: float = 0.8) -> float:
-    """Smallest gap that the test finds with this probability."""
+    """Smallest gap that the test detects with this probability."""
     return float((ndtri(probability) - ndtri(level / 2)) * error) if np.isfinite(error) else np.inf
 
 
 def rates(
     affected: BoolArray, level: IntArray, one: BoolArray, other: BoolArray, alpha: float
 ) -> tuple[float, float, float, float]:
-    """Gap in rejection rates between two sets of rows, its interval, and p (Mantel-Haenszel); levels are kept apart."""
+    """Gap in rejection rates between two sets of rows, its interval, and p (Mantel-Haenszel), stratified by level."""
     gap = error = over = spread = weight = 0.0
     for v in np.unique(level):
         a, b = affected[one & (level == v)], affected[other & (level == v)]

@@ -1,7 +1,7 @@
-"""Which subgroups have the worst recourse? Found on one half of the inputs, confirmed on the other.
+"""Subgroups with the worst recourse, found on one half of the inputs and tested on the other.
 
-However many subgroups were looked at on the first half, only the few that it proposes are tested on the second, so
-their p need correcting for those few alone.
+However many subgroups are examined on the first half, only the few that it proposes are tested on the second, so that
+p-values need correcting for those few only.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from globece.auditing.pool import halves
 from globece.errors import check_count, keep_checked, wrong
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
-BEAM = 40  # subgroups that get one more condition
-PARTS = 4  # a continuous feature is cut at its quarters
-ALIKE = 0.8  # two subgroups that share so much of their inputs are one finding
+BEAM = 40  # subgroups to which one more condition is added
+PARTS = 4  # a continuous feature is cut at its quartiles
+ALIKE = 0.8  # of two subgroups with a larger Jaccard similarity one is dropped
 
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """A subgroup that one half proposed and the other half judged.
+    """A subgroup that was found on one half and tested on the other.
 
     Attributes
     ----------
     conditions
         What its members have in common, in words.
     n
-        Affected inputs in the half that judged, and their share of it.
+        Affected inputs in the half on which it was tested.
     share
         Share of that half.
     score, rest
@@ -38,7 +38,7 @@ class Subgroup:
     gap
         The difference.
     p, p_adjusted
-        One-sided: that its recourse is worse; and corrected for all that were proposed.
+        One-sided p-value for worse recourse; and corrected for all that were tested.
     """
 
     conditions: tuple[str, ...]
@@ -67,21 +67,21 @@ def worst_subgroups(
     permutations: int,
     seed: int,
 ) -> tuple[Subgroup, ...]:
-    """Propose subgroups on one half and judge them on the other; the worst confirmed ones first."""
-    return _extreme(space, Z, np.minimum(cost, budget), half, _Wish(conditions, top, smallest, permutations), seed)
+    """Find subgroups on one half and test them on the other; the most significant first."""
+    return _extreme(space, Z, np.minimum(cost, budget), half, _Options(conditions, top, smallest, permutations), seed)
 
 
 def best_subgroups(
     space: FeatureSpace, Z: FloatArray, flips: BoolArray, conditions: int, top: int, smallest: int
 ) -> tuple[Subgroup, ...]:
-    """The subgroups of which most flip; their ``score`` is the share that does."""
+    """The subgroups that flip most often; their ``score`` is the share that does."""
     half = halves(Z, np.zeros(len(Z), dtype=np.int64), 0)
-    return _extreme(space, Z, flips.astype(np.float64), half, _Wish(conditions, top, smallest, 999), 0)
+    return _extreme(space, Z, flips.astype(np.float64), half, _Options(conditions, top, smallest, 999), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What to look for."""
+class _Options:
+    """Options of the search for subgroups."""
 
     conditions: int
     top: int
@@ -96,37 +96,37 @@ class _Wish:
             smallest=check_count("smallest", self.smallest),
         )
         if self.conditions > 3:
-            raise wrong("conditions", "at most 3, or nobody can read them", self.conditions)
+            raise wrong("conditions", "at most 3", self.conditions)
 
 
 def _extreme(
-    space: FeatureSpace, Z: FloatArray, charge: FloatArray, half: IntArray, wish: _Wish, seed: int
+    space: FeatureSpace, Z: FloatArray, charge: FloatArray, half: IntArray, options: _Options, seed: int
 ) -> tuple[Subgroup, ...]:
     if not len(Z) or not half.any():
         return ()
-    order = np.lexsort((*Z.T[::-1], charge, half))  # whatever the order of rows
+    order = np.lexsort((*Z.T[::-1], charge, half))  # an order that does not depend on that of the rows
     Z, charge, half = Z[order], charge[order], half[order]
     names, masks = _conditions(space, Z)
-    looking, judging = half == 0, half == 1
-    proposed = _search(names, masks, charge, looking, judging, wish)
+    searching, testing = half == 0, half == 1
+    proposed = _search(names, masks, charge, searching, testing, options)
     found = []
     rng = np.random.default_rng([seed, 2])
     for picked in proposed:
-        member = _members(masks, picked)[judging]
-        found.append((picked, member, *_confirm(charge[judging], member, wish.permutations, rng)))
+        member = _members(masks, picked)[testing]
+        found.append((picked, member, *_confirm(charge[testing], member, options.permutations, rng)))
     adjusted = st.holm(np.array([p for *_, p in found]))
-    made = [
+    subgroups = [
         Subgroup(
             tuple(names[i][1] for i in picked), int(member.sum()), float(member.mean()), one, other, one - other,
             p, float(q),
         )
         for (picked, member, one, other, p), q in zip(found, adjusted, strict=True)
     ]  # fmt: skip
-    return tuple(sorted(made, key=lambda s: (s.p_adjusted, -s.gap)))
+    return tuple(sorted(subgroups, key=lambda s: (s.p_adjusted, -s.gap)))
 
 
 def _conditions(space: FeatureSpace, Z: FloatArray) -> tuple[list[tuple[str, str]], BoolArray]:
-    """Single conditions: a category, or a side of a quartile. Feature and words, and who fulfils each."""
+    """Single conditions, a category or a side of a quartile: feature and text, and who satisfies each."""
     names: list[tuple[str, str]] = []
     masks: list[BoolArray] = []
     for f in space.features:
@@ -150,19 +150,19 @@ def _search(
     names: list[tuple[str, str]],
     masks: BoolArray,
     charge: FloatArray,
-    looking: BoolArray,
-    judging: BoolArray,
-    wish: _Wish,
+    searching: BoolArray,
+    testing: BoolArray,
+    options: _Options,
 ) -> list[tuple[int, ...]]:
-    """The subgroups that look worst on one half: conditions are added to the best so far, one at a time."""
-    here = masks[:, looking].astype(np.float64)
-    centred = charge[looking] - charge[looking].mean()
+    """The worst subgroups on one half, by a beam search over conditions."""
+    here = masks[:, searching].astype(np.float64)
+    centred = charge[searching] - charge[searching].mean()
     spread = max(float(centred.std()), 1e-12)
-    # both halves must have enough of them; counting members of the other half looks at no cost there
-    there = masks[:, judging].astype(np.float64)
+    # both halves must have enough members; counting them on the other half does not use its costs
+    there = masks[:, testing].astype(np.float64)
     beam: list[tuple[int, ...]] = [()]
     seen: dict[tuple[int, ...], float] = {}
-    for _ in range(wish.conditions):
+    for _ in range(options.conditions):
         level: dict[tuple[int, ...], float] = {}
         for picked in beam:
             rows = [i for i in range(len(names)) if all(names[i][0] != names[j][0] for j in picked)]
@@ -171,7 +171,7 @@ def _search(
             so_far = here[list(picked)].all(axis=0) if picked else np.ones(here.shape[1], dtype=bool)
             far = there[list(picked)].all(axis=0) if picked else np.ones(there.shape[1], dtype=bool)
             count, total = here[rows] @ so_far, here[rows] @ (so_far * centred)
-            enough = (2 * count >= wish.smallest) & (2 * (there[rows] @ far) >= wish.smallest) & (count < here.shape[1])
+            enough = (2 * np.minimum(count, there[rows] @ far) >= options.smallest) & (count < here.shape[1])
             for i, n, t, ok in zip(rows, count, total, enough, strict=True):
                 if ok:
                     level[tuple(sorted((*picked, i)))] = float(t / np.sqrt(n) / spread)
@@ -180,11 +180,11 @@ def _search(
     chosen: list[tuple[int, ...]] = []
     members: list[BoolArray] = []
     for picked in sorted(seen, key=lambda k: (-seen[k], len(k), k)):
-        mine = _members(masks, picked)[looking]
+        mine = _members(masks, picked)[searching]
         if seen[picked] > 0 and not any((mine & m).sum() > ALIKE * (mine | m).sum() for m in members):
             chosen.append(picked)
             members.append(mine)
-        if len(chosen) == wish.top:
+        if len(chosen) == options.top:
             break
     return chosen
 
@@ -196,7 +196,7 @@ def _members(masks: BoolArray, picked: tuple[int, ...]) -> BoolArray:
 def _confirm(
     charge: FloatArray, member: BoolArray, permutations: int, rng: np.random.Generator
 ) -> tuple[float, float, float]:
-    """Score of the members and of the others, and p of theirs being higher only by chance."""
+    """Score of the members and of the others, and the p-value for a higher score of the members."""
     n, size = int(member.sum()), len(charge)
     if not 0 < n < size:
         return np.nan, np.nan, 1.0

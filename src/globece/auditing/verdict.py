@@ -1,4 +1,4 @@
-"""The verdict: structured, and as a paragraph that a model-risk officer could file."""
+"""The verdict of an audit: structured, and as a paragraph."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ ENOUGH_POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an audit concludes.
+    """The conclusion of an audit.
 
     Attributes
     ----------
     conclusion
         ``"recourse bias"``, ``"no relevant gap"`` or ``"not enough evidence"``.
     against
-        The group that pays more, where there is a bias.
+        The group whose recourse costs more, if there is a bias.
     other
-        Whom it was compared with.
+        The group that it was compared with.
     size, interval, p
-        Gap in score, its interval, and p corrected for several groups.
+        Gap in score, its confidence interval, and p corrected for several groups.
     power
-        Chance that a gap of the smallest relevant size would have been found.
+        Power of the test for a gap of the relevance margin.
     model_bias_against
-        The group that is rejected more often, by a test of its own; ``None`` if none is. Not recourse bias.
+        The group that is rejected more often, by a separate test; ``None`` if none is. Not recourse bias.
     survives
-        For each check of search artefacts whether it leads to the same conclusion; ``None`` where it cannot tell.
+        For each check of search artefacts whether it leads to the same conclusion; ``None`` if it is inconclusive.
     rests_on
-        What the conclusion rests on.
+        What the conclusion is based on.
     warnings
-        What the reader should know.
+        Remarks for the reader.
     text
         All of that as one paragraph.
     """
@@ -64,8 +64,7 @@ class Verdict:
 def headline(comparisons: Sequence[Comparison], level: float) -> Comparison | None:
     """The comparison that the verdict is about.
 
-    Of groups that differ from everybody else, one that pays more; then the least likely by chance, and of equals the
-    largest gap.
+    Groups with significantly more expensive recourse come first, then the smallest p, then the largest gap.
     """
     if not comparisons:
         return None
@@ -92,7 +91,7 @@ def conclude(
     model_bias = _model_bias(comparisons, settings.level)
     survives = {check.name: check.survives for check in checks}
     if main is None:
-        why = "fewer than two groups are large enough to be judged"
+        why = "fewer than two groups are large enough to be compared"
         text = " ".join(
             [f"Not enough evidence: {why}.", *_small(small, by_group), _rejections(comparisons, model_bias)]
         )
@@ -107,11 +106,11 @@ def conclude(
     conclusion = BIAS if found else NONE if within else UNKNOWN
     worse, better = (main.group, main.other) if gap.value > 0 else (main.other, main.group)
     worse = f"everybody but {better}" if worse == EVERYBODY_ELSE else worse
-    raised = list(warnings)
+    all_warnings = list(warnings)
     if probability < ENOUGH_POWER:
-        raised.append(
-            f"a gap of {settings.relevant:g} would have been found with a probability of {probability:.0%} only; "
-            f"gaps from {gap.detectable:.2f} on are found in 80 % of samples of this size"
+        all_warnings.append(
+            f"a gap of {settings.relevant:g} is detected with a power of {probability:.0%} only; "
+            f"gaps of at least {gap.detectable:.2f} are detected with a power of 80 %"
         )
     text = " ".join(
         part
@@ -135,7 +134,7 @@ def conclude(
         model_bias_against=model_bias,
         survives=survives,
         rests_on=tuple(rests_on),
-        warnings=tuple(raised),
+        warnings=tuple(all_warnings),
         text=text,
     )
 
@@ -149,67 +148,66 @@ def _power(gap: Gap, settings: AuditSettings, n_tests: int) -> float:
 def _first(
     conclusion: str, worse: str, better: str, main: Comparison, gap: Gap, settings: AuditSettings, probability: float
 ) -> str:
-    size, sure = abs(gap.value), f"{1 - settings.level:.0%} interval"
+    size, called = abs(gap.value), f"{1 - settings.level:.0%} confidence interval"
     low, high = (gap.low, gap.high) if gap.value > 0 else (-gap.high, -gap.low)
-    numbers = f"{sure} {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)}"
+    numbers = f"{called} {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)}"
     if conclusion == BIAS:
-        small = f", less than the {settings.relevant:g} that was called relevant" if size < settings.relevant else ""
+        small = f", less than the relevance margin of {settings.relevant:g}" if size < settings.relevant else ""
         return (
             f"There is a recourse bias against {worse}: recourse costs them {size:.2f} more on average than "
-            f"{better}{small} ({numbers}), with no recourse charged at the budget."
+            f"{better}{small} ({numbers}), where people without recourse count as the full budget."
         )
-    interval = f"{sure} {gap.low:.2f} to {gap.high:.2f}, p {_p(gap.p_adjusted)}"
+    interval = f"{called} {gap.low:.2f} to {gap.high:.2f}, p {_p(gap.p_adjusted)}"
     gap_text = f"the gap between {main.group} and {main.other} is {gap.value:+.2f} ({interval})"
     if conclusion == NONE:
-        return (
-            f"No relevant recourse bias was found: {gap_text}, which leaves no room for one of {settings.relevant:g}."
-        )
+        return f"No relevant recourse bias was found: {gap_text}, which rules out a gap of {settings.relevant:g}."
     return (
-        f"Not enough evidence: {gap_text}. A gap of {settings.relevant:g} can be neither shown nor ruled out with "
-        f"these inputs; it would have been found with a probability of {probability:.0%}."
+        f"Not enough evidence: {gap_text}. A gap of {settings.relevant:g} can be neither confirmed nor ruled out with "
+        f"these inputs; the test detects one with a power of {probability:.0%}."
     )
 
 
 def _parts(conclusion: str, main: Comparison, worse: str, level: float) -> str:
-    """What the score is made of."""
+    """The gaps in coverage and in average cost."""
     if conclusion != BIAS:
         return ""
     coverage, cost = main.gaps["coverage"], main.gaps["average_cost"]
     sign = 1.0 if worse == main.group else -1.0
-    said = []
+    found = []
     if coverage.p_adjusted < level:
         more = "fewer" if sign * coverage.value < 0 else "more"
-        said.append(
+        found.append(
             f"{abs(coverage.value) * 100:.1f} percentage points {more} of them have recourse "
             f"(p {_p(coverage.p_adjusted)})"
         )
     if cost.p_adjusted < level and np.isfinite(cost.value):
         more = "more" if sign * cost.value > 0 else "less"
-        said.append(f"those who have it pay {abs(cost.value):.2f} {more} (p {_p(cost.p_adjusted)})")
-    return f"Taken apart, {' and '.join(said)}." if said else "Neither coverage nor cost alone shows it."
+        found.append(f"those who have it pay {abs(cost.value):.2f} {more} (p {_p(cost.p_adjusted)})")
+    if not found:
+        return "Neither coverage nor average cost alone differs significantly."
+    return f"In detail, {' and '.join(found)}."
 
 
 def _survival(checks: Sequence[Check], conclusion: str) -> str:
     if not checks:
         return ""
-    groups = {True: [], False: [], None: []}  # type: dict[bool | None, list[str]]
-    for check in checks:
-        groups[check.survives].append(check.name)
-    said = []
-    if groups[True]:
-        said.append(f"stays the same with {_listed(groups[True])}")
-    if groups[False]:
-        said.append(f"does not stay the same with {_listed(groups[False])}")
-    if groups[None]:
-        said.append(f"could not be checked by {_listed(groups[None])}")
-    return f"This conclusion {', '.join(said)}."
+    parts = []
+    for survives, what in (
+        (True, "stays the same with"),
+        (False, "changes with"),
+        (None, "could not be checked by"),
+    ):
+        names = [check.name for check in checks if check.survives is survives]
+        if names:
+            parts.append(f"{what} {_listed(names)}")
+    return f"This conclusion {', '.join(parts)}."
 
 
 def _small(small: Sequence[str], by_group: Mapping[str, Measures]) -> list[str]:
     if not small:
         return []
-    said = _listed([f"{name} ({by_group[name].affected} affected)" for name in small])
-    return [f"Too small to be judged: {said}."]
+    listed = _listed([f"{name} ({by_group[name].affected} affected)" for name in small])
+    return [f"Too small to be compared: {listed}."]
 
 
 def _model_bias(comparisons: Sequence[Comparison], level: float) -> str | None:
@@ -225,7 +223,7 @@ def _rejections(comparisons: Sequence[Comparison], against: str | None) -> str:
     if not comparisons:
         return ""
     if against is None:
-        return "Apart from recourse, no group is rejected more often than others beyond chance."
+        return "Apart from recourse, no group is rejected significantly more often than others."
     gap, other = next(
         (c.gaps["rejection_rate"], c.other if c.group == against else c.group)
         for c in comparisons
@@ -234,7 +232,7 @@ def _rejections(comparisons: Sequence[Comparison], against: str | None) -> str:
     return (
         f"Apart from recourse, the model itself rejects {against} more often than {other}, by "
         f"{abs(gap.value) * 100:.1f} percentage points (p {_p(gap.p_adjusted)}); that is model bias, "
-        "and is not counted here."
+        "not recourse bias."
     )
 
 

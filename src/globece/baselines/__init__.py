@@ -1,4 +1,4 @@
-"""AReS and Fast AReS, the paper's baselines, on the same model, costs and scorer as an explanation."""
+"""AReS and Fast AReS, the paper's baselines, with the same model, costs and score as an explanation."""
 
 from globece.baselines.objectives import AccuracyCost, FourTerms
 from globece.baselines.recourse_set import RecourseSet, TwoLevelRule

@@ -1,8 +1,8 @@
-"""Evaluating the ground set: every distinct change is predicted once, and every triple is bits from then on.
+"""Evaluate the ground set: every distinct change is predicted once, and every triple is bit operations from then on.
 
-A counterfactual depends on the change and the row, not on the triple. So the model is asked about each distinct change
-for the rows that some triple would send there, several changes a call; the answers are kept as packed bits, the costs
-as one row per item. What a triple covers is ``outer & inner & flips``, and nobody asks the model again.
+A counterfactual depends on the change and the row, not on the triple. So the model is called on each distinct change of
+the rows that some triple applies it to, several changes per call; outcomes are stored as packed bits, costs as one row
+per item. A triple covers ``outer & inner & flips``, without calling the model again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from globece.progress import Monitor
 from globece.rays import BUDGET_SLACK
 from globece.space import BoolArray, FloatArray, IntArray
 
-BATCH_ROWS = 65_536  # most counterfactuals that the model gets at once
-BATCH_NUMBERS = 2**20  # numbers in a batch, so that it stays near the processor
-CHUNK_WORDS = 4_000_000  # words of bits that one step of arithmetic makes
+BATCH_ROWS = 65_536  # most counterfactuals in one call of the model
+BATCH_NUMBERS = 2**20  # most numbers in a batch, so that it fits into the processor's cache
+CHUNK_WORDS = 4_000_000  # words of bits in one array operation
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Triples of a ground set with what they do to the affected inputs, as bits.
+    """Triples of a ground set with their effects on the affected inputs, as bits.
 
     Attributes
     ----------
@@ -41,15 +41,15 @@ class Evaluated:
     outer, inner
         Which inputs match each itemset.
     flips
-        For each distinct change the inputs that get the favourable outcome by it, within the budget.
+        For each distinct change the inputs to which it gives the favourable outcome within the budget.
     item_costs
-        What making each item true costs each input, before the norm; zeros for items in no change.
+        Cost of each item for each input, before the norm; zeros for items in no change.
     l2
         Whether the features' costs combine as a Euclidean length.
     budget
         The most that recourse may cost.
     complete
-        ``False`` if time was up before every change was predicted; those left flip nobody.
+        ``False`` if time was up before every change was predicted; the others flip nobody.
     """
 
     ground: GroundSet
@@ -86,7 +86,7 @@ class Evaluated:
         return np.asarray(self.matches(which) & self.flips[self.change_of[which]])
 
     def chunks(self) -> list[IntArray]:
-        """All triples, in parts whose bits take little room."""
+        """All triples, in parts whose bits take little memory."""
         step = max(1, CHUNK_WORDS // max(self.outer.shape[1], 1))
         return [np.arange(i, min(i + step, len(self))) for i in range(0, len(self), step)]
 
@@ -98,7 +98,7 @@ class Evaluated:
 
     @cached_property
     def accuracy(self) -> float:
-        """acc(V): share of the affected inputs that some triple covers, the most that a rule set can reach."""
+        """acc(V): share of the affected inputs that some triple covers, an upper bound for rule sets."""
         union = np.zeros(self.outer.shape[1], dtype=np.uint64)
         for part in self.chunks():
             union |= np.bitwise_or.reduce(self.covers(part), axis=0)
@@ -106,7 +106,7 @@ class Evaluated:
 
     @cached_property
     def average_costs(self) -> FloatArray:
-        """What each triple costs the inputs that it covers, on average; ``inf`` where it covers nobody."""
+        """Average cost of each triple over the inputs that it covers; ``inf`` where it covers nobody."""
         total = np.zeros(len(self))
         _sum_costs(
             self.triples.outer,
@@ -124,7 +124,7 @@ class Evaluated:
             return np.where(self.counts > 0, total / self.counts, np.inf)
 
     def costs_of_change(self, change: int) -> FloatArray:
-        """What a change costs each input, whether it flips or not."""
+        """Cost of a change for each input, whether it flips or not."""
         total = np.zeros(self.n)
         for item in self.ground.changes.members(change):
             part = self.item_costs[item]
@@ -132,7 +132,7 @@ class Evaluated:
         return np.sqrt(total) if self.l2 else total
 
     def costs(self, triple: int) -> FloatArray:
-        """What a triple costs each input; ``inf`` where it does not apply or gives no recourse."""
+        """Cost of a triple for each input; ``inf`` where it does not apply or gives no recourse."""
         covered = unpack(self.covers(np.array([triple]))[0], self.n)
         return np.where(covered, self.costs_of_change(int(self.change_of[triple])), np.inf)
 
@@ -163,9 +163,9 @@ def evaluate(
     cost, budget
         What a change costs, and the most that recourse may cost.
     monitor
-        Hears how far it is; when it says stop, changes not predicted yet flip nobody.
+        Receives progress; when it says stop, changes not predicted yet flip nobody.
     batch_rows
-        Most counterfactuals that the model gets at once; it changes no result.
+        Most counterfactuals in one call of the model; it does not change results.
     """
     items, n = ground.items, len(Z)
     batch_rows = min(batch_rows, max(256, BATCH_NUMBERS // Z.shape[1]))
@@ -179,7 +179,7 @@ def evaluate(
     for item in used:
         item_costs[item] = items.cost(cost, item, Z, codes)
         may[item] = pack(items.allowed(item, Z, codes))
-    made = Evaluated(
+    evaluated = Evaluated(
         ground,
         triples,
         n,
@@ -190,20 +190,20 @@ def evaluate(
         cost.norm == "l2",
         budget,
     )
-    complete = _predict(made, model, Z, may, monitor, batch_rows)
-    return made if complete else replace(made, complete=False)
+    complete = _predict(evaluated, model, Z, may, monitor, batch_rows)
+    return evaluated if complete else replace(evaluated, complete=False)
 
 
-def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: Monitor, batch_rows: int) -> bool:
+def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: Monitor, batch_rows: int) -> bool:
     """Fill in the flips; ``False`` if time was up before the end."""
-    ground, changes = made.ground, made.ground.changes
-    order = np.argsort(made.change_of, kind="stable")
-    bounds = np.flatnonzero(np.diff(made.change_of[order])) + 1
+    ground, changes = evaluated.ground, evaluated.ground.changes
+    order = np.argsort(evaluated.change_of, kind="stable")
+    bounds = np.flatnonzero(np.diff(evaluated.change_of[order])) + 1
     waiting: list[tuple[int, IntArray]] = []
     rows_waiting = 0
     asked = [part for part in np.split(order, bounds) if part.size]
-    step = max(1, CHUNK_WORDS // max(made.outer.shape[1], 1))
-    after = np.empty((batch_rows, Z.shape[1]))  # one batch of counterfactuals, written over by the next
+    step = max(1, CHUNK_WORDS // max(evaluated.outer.shape[1], 1))
+    after = np.empty((batch_rows, Z.shape[1]))  # one batch of counterfactuals, overwritten by the next
 
     def ask() -> None:
         nonlocal rows_waiting
@@ -211,16 +211,16 @@ def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: 
             return
         start = 0
         for c, rows in waiting:
-            own = after[start : start + len(rows)]
-            np.take(Z, rows, axis=0, out=own, mode="clip")  # without a buffer of its own
-            ground.items.apply_to(own, changes.members(c))
+            part = after[start : start + len(rows)]
+            np.take(Z, rows, axis=0, out=part, mode="clip")  # clip: other modes allocate a buffer
+            ground.items.apply_to(part, changes.members(c))
             start += len(rows)
         answers = model.favourable(after[:start])
         start = 0
         for c, rows in waiting:
-            flags = np.zeros(made.n, dtype=bool)
+            flags = np.zeros(evaluated.n, dtype=bool)
             flags[rows] = answers[start : start + len(rows)]
-            made.flips[c] |= pack(flags)
+            evaluated.flips[c] |= pack(flags)
             start += len(rows)
         waiting.clear()
         rows_waiting = 0
@@ -229,14 +229,14 @@ def _predict(made: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: 
         for done, part in enumerate(asked):
             if monitor.should_stop():
                 break
-            c = int(made.change_of[part[0]])
-            need = np.zeros(made.outer.shape[1], dtype=np.uint64)
+            c = int(evaluated.change_of[part[0]])
+            need = np.zeros(evaluated.outer.shape[1], dtype=np.uint64)
             for i in range(0, len(part), step):
-                need |= np.bitwise_or.reduce(made.matches(part[i : i + step]), axis=0)
+                need |= np.bitwise_or.reduce(evaluated.matches(part[i : i + step]), axis=0)
             for item in changes.members(c):
                 need &= may[item]
-            within = made.costs_of_change(c) <= made.budget * (1 + BUDGET_SLACK)
-            rows = np.flatnonzero(unpack(need, made.n) & within)
+            within = evaluated.costs_of_change(c) <= evaluated.budget * (1 + BUDGET_SLACK)
+            rows = np.flatnonzero(unpack(need, evaluated.n) & within)
             for piece in _pieces(rows, batch_rows):
                 if rows_waiting + len(piece) > batch_rows:
                     ask()
@@ -288,8 +288,8 @@ def _sum_costs(
                 out[t] += np.sqrt(cost) if l2 else cost
 
 
-def covered(made: Evaluated, which: IntArray) -> BoolArray:
-    """Inputs that these triples cover between them."""
+def covered(evaluated: Evaluated, which: IntArray) -> BoolArray:
+    """Inputs that at least one of these triples covers."""
     if not len(which):
-        return np.zeros(made.n, dtype=bool)
-    return unpack(np.bitwise_or.reduce(made.covers(which), axis=0), made.n)
+        return np.zeros(evaluated.n, dtype=bool)
+    return unpack(np.bitwise_or.reduce(evaluated.covers(which), axis=0), evaluated.n)

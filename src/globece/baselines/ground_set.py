@@ -1,9 +1,9 @@
-"""The ground set V: every valid triple Outer-If / Inner-If / Then, without listing them.
+"""The ground set V: all valid triples Outer-If / Inner-If / Then, without listing them.
 
-A triple is valid if its Outer-If and Inner-If name different features and are no wider together than allowed, and if
-its Then changes something that may be changed. Which Outer-Ifs go with an Inner-If depends on the Inner-If's features
-alone, so V is a sum of products (Outer-Ifs x pairs of Inner-If and Then) and is kept as such: its size is known at
-once, any triple of it can be asked for by number, and a million of them take no room.
+A triple is valid if its Outer-If and Inner-If name different features and together are not wider than allowed, and if
+its Then changes something that may be changed. Which Outer-Ifs are compatible with an Inner-If depends only on the
+Inner-If's features, so V is a union of products (Outer-Ifs x pairs of Inner-If and Then) and is stored as such: its
+size is known at once, and any triple can be retrieved by number.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class GroundSet:
     Attributes
     ----------
     items
-        What the itemsets are made of.
+        The items of the itemsets.
     outer, inner, thens
-        Subgroup descriptors SD, and the itemsets that Inner-Ifs and Thens are.
+        Subgroup descriptors SD, and the itemsets of Inner-Ifs and Thens.
     changes
-        The distinct changes that Thens make: the items of a Then that its Inner-If lacks.
+        The distinct changes: the items of a Then that its Inner-If does not have.
     pair_inner, pair_then, pair_change
         Each valid pair of Inner-If and Then, and the change it makes.
     group_features
-        The different sets of features of Inner-Ifs, ``(groups, features)``.
+        The distinct sets of features of Inner-Ifs, ``(groups, features)``.
     group_pairs
-        Where each group's pairs begin, and their number at the end.
+        Where each group's pairs begin, and their total number at the end.
     group_outers
-        How many Outer-Ifs go with each group.
+        Number of Outer-Ifs compatible with each group.
     max_width
         Most items of an Outer-If and Inner-If together.
     """
@@ -75,7 +75,7 @@ class GroundSet:
         return int(self.ends[-1]) if len(self.group_outers) else 0
 
     def outers_of(self, group: int) -> IntArray:
-        """Outer-Ifs that go with a group."""
+        """Outer-Ifs compatible with a group."""
         return np.flatnonzero(_compatible(self._outer_features, self.group_features[group], self.max_width))
 
     @cached_property
@@ -98,9 +98,9 @@ class GroundSet:
 
 
 def reduce_rules(items: Items, inner: Itemsets) -> Itemsets:
-    """RL-reduction: leave out itemsets whose combination of features occurs once, as they have no Then.
+    """RL-reduction: leave out itemsets whose combination of features occurs only once, as they have no Then.
 
-    The ground set stays the same, since a Then has the features of its Inner-If and other values.
+    The ground set stays the same, since a Then has the features of its Inner-If with other values.
     """
     features = inner.features(items.feature_of)
     _, which, count = np.unique(features, axis=0, return_inverse=True, return_counts=True)
@@ -117,20 +117,20 @@ def generate(
     match: bool = True,
     max_pairs: int = 5_000_000,
 ) -> GroundSet:
-    """Put the ground set together.
+    """Build the ground set.
 
     Parameters
     ----------
     items
-        What the itemsets are made of.
+        The items of the itemsets.
     outer, inner
         Subgroup descriptors, and recourse rules for the Inner-If.
     thens_for
-        Gives the Thens for an Inner-If over these features: itemsets as rows, filled up with -1.
+        Returns the Thens for an Inner-If over these features: itemsets as rows, padded with -1.
     max_width
         Most items of an Outer-If and Inner-If together, epsilon 2.
     match
-        Whether a Then has the features of its Inner-If; ``thens_for`` must keep to that.
+        Whether a Then has the features of its Inner-If; ``thens_for`` must respect it.
     max_pairs
         Most pairs of Inner-If and Then.
     """
@@ -165,7 +165,7 @@ def generate(
         starts.append(starts[-1] + len(found[0]))
         if starts[-1] > max_pairs:
             raise InvalidParameterError(
-                f"the ground set has more than {max_pairs:,} pairs of Inner-If and Then, and would not fit; "
+                f"the ground set has more than {max_pairs:,} pairs of Inner-If and Then, which is too large; "
                 "raise support or then_support, or use fewer bins"
             )
     width = max((p[2].shape[1] for p in parts), default=0)
@@ -193,7 +193,7 @@ def generate(
 def _pairs(
     items: Items, inner: IntArray, thens: IntArray, steps: BoolArray, able: BoolArray, match: bool
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Valid pairs, as places in both tables, and the change that each makes."""
+    """Valid pairs, as indices into both tables, and the change that each makes."""
     if match:  # the same features in the same order: compare column by column
         width = int((inner[0] != NO_ITEM).sum())
         before, after = inner[:, None, :width], thens[None, :, :width]
@@ -203,15 +203,15 @@ def _pairs(
         return a, b, _compact(change)
     known = thens != NO_ITEM
     found_a, found_b, found_change = [], [], []
-    for place, row in enumerate(inner):
-        own = np.full(len(items.space.features), NO_ITEM)
-        own[items.feature_of[row[row != NO_ITEM]]] = row[row != NO_ITEM]
-        before = np.where(known, own[items.feature_of[thens]], NO_ITEM)
+    for index, row in enumerate(inner):
+        by_feature = np.full(len(items.space.features), NO_ITEM)
+        by_feature[items.feature_of[row[row != NO_ITEM]]] = row[row != NO_ITEM]
+        before = np.where(known, by_feature[items.feature_of[thens]], NO_ITEM)
         change = np.where(before == thens, NO_ITEM, thens)
         moves = change != NO_ITEM
         able_to = np.where(before != NO_ITEM, steps[before, thens], able[thens])
         fine = np.flatnonzero(moves.any(axis=1) & (able_to | ~moves).all(axis=1))
-        found_a.append(np.full(len(fine), place))
+        found_a.append(np.full(len(fine), index))
         found_b.append(fine)
         found_change.append(_compact(change[fine]))
     return _joined(found_a), _joined(found_b), np.vstack(found_change)
@@ -233,7 +233,7 @@ def _compatible(outer_features: BoolArray, features: BoolArray, max_width: int) 
 
 
 def _compact(change: IntArray) -> IntArray:
-    """Itemsets with what fills them up at the end; the items stay in their order."""
+    """Itemsets with their padding moved to the end; the items stay in order."""
     order = np.argsort(change == NO_ITEM, axis=1, kind="stable")
     return np.take_along_axis(change, order, axis=1)
 

@@ -1,7 +1,7 @@
-"""Items: the values that an If or a Then can name. A category is one, and so is a bin of a continuous feature.
+"""Items: the values that an If or a Then can name: categories, and bins of continuous features.
 
-AReS knows a row by its items alone. What a Then *does* to a row is settled here too: a row that has the item already
-keeps its value, any other moves to the bin's middle (as the paper does) or to the nearest value in it.
+To AReS a row consists of its items. A Then leaves a row that has the item unchanged, and moves any other to the middle
+of the bin (as in the paper) or to the nearest value in it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Item:
     Attributes
     ----------
     feature
-        Place of the feature in the space.
+        Index of the feature in the space.
     category
-        Place of the category or of the ordinal value; -1 for a bin.
+        Index of the category or of the ordinal value; -1 for a bin.
     low, high
-        A bin holds the numbers above ``low`` up to ``high``; the outer bins have no end.
+        A bin holds the numbers above ``low`` up to ``high``; the outer bins are unbounded.
     first, last
-        Smallest and largest value in the bin that somebody may move to.
+        Smallest and largest value in the bin that may be moved to.
     middle
-        Its middle, or the whole number nearest to that; NaN where nobody may move to the bin.
+        Its middle, or the nearest whole number; NaN if the bin may not be moved to.
     """
 
     feature: int
@@ -60,7 +60,7 @@ class Items:
     listed
         The items in the features' order.
     target
-        Where in a bin a Then ends: its ``"middle"``, or the ``"nearest"`` value in it.
+        The value in a bin that a Then sets: its ``"middle"``, or the ``"nearest"`` value in it.
     """
 
     space: FeatureSpace
@@ -77,7 +77,7 @@ class Items:
         binning: Binning = "equal",
         target: Target = "middle",
     ) -> Items:
-        """Discretise a space: categories as they are, numbers in bins of the rows given.
+        """Discretise a space: categories stay as they are, numbers are binned.
 
         Parameters
         ----------
@@ -86,11 +86,11 @@ class Items:
         Z
             Encoded rows whose range, or whose quantiles, the bins divide.
         bins
-            Number of bins of a continuous feature; fewer where several would be the same.
+            Number of bins of a continuous feature; fewer if some would coincide.
         binning
-            ``"equal"`` for bins of equal width, ``"quantile"`` for bins that hold about as many rows each.
+            ``"equal"`` for bins of equal width, ``"quantile"`` for bins with about as many rows each.
         target
-            Where in a bin a Then ends.
+            The value in a bin that a Then sets.
 
         Examples
         --------
@@ -106,11 +106,11 @@ class Items:
         check_choice("binning", binning, ("equal", "quantile"))
         check_choice("target", target, ("middle", "nearest"))
         listed: list[Item] = []
-        for place, f in enumerate(space.features):
+        for index, f in enumerate(space.features):
             if f.kind == "continuous":
-                listed += _bins(place, f, Z[:, f.start], bins, binning)
+                listed += _bins(index, f, Z[:, f.start], bins, binning)
             else:
-                listed += [Item(place, c) for c in range(len(f.categories))]
+                listed += [Item(index, c) for c in range(len(f.categories))]
         return cls(space, tuple(listed), target)
 
     def __len__(self) -> int:
@@ -119,7 +119,7 @@ class Items:
 
     @cached_property
     def feature_of(self) -> IntArray:
-        """Place of each item's feature."""
+        """Index of each item's feature."""
         return np.array([item.feature for item in self.listed], dtype=np.int64)
 
     @cached_property
@@ -127,29 +127,24 @@ class Items:
         """Each feature's first item, and the number of items at the end."""
         return np.searchsorted(self.feature_of, np.arange(len(self.space.features) + 1))
 
-    def of_feature(self, place: int) -> range:
-        """Items of one feature."""
-        return range(int(self.starts[place]), int(self.starts[place + 1]))
-
     def codes(self, Z: FloatArray) -> IntArray:
         """The item of each row and feature, -1 where a number is missing: ``(rows, features)``."""
         out = np.empty((len(Z), len(self.space.features)), dtype=np.int64)
-        for place, f in enumerate(self.space.features):
-            start, stop = self.starts[place : place + 2]
+        for index, f in enumerate(self.space.features):
+            start, stop = self.starts[index : index + 2]
             if f.kind == "continuous":
                 x = Z[:, f.start]
                 inner = np.array([item.high for item in self.listed[start : stop - 1]])
-                own = np.where(np.isnan(x), MISSING, start + np.searchsorted(inner, x, side="left"))
+                out[:, index] = np.where(np.isnan(x), MISSING, start + np.searchsorted(inner, x, side="left"))
             else:
                 code = self.space.codes(Z, f)
-                own = np.where(code < 0, MISSING, start + code)
-            out[:, place] = own
+                out[:, index] = np.where(code < 0, MISSING, start + code)
         return out
 
-    # -- what a Then does ----------------------------------------------------------------------------------------
+    # -- the effect of a Then ------------------------------------------------------------------------------------
 
     def moved(self, item: int, x: FloatArray) -> FloatArray:
-        """Where values of a continuous or ordinal feature are after the item was made true; missing stays missing."""
+        """Values of a continuous or ordinal feature after the item was made true; missing stays missing."""
         it = self.listed[item]
         if it.category >= 0:
             return np.where(np.isnan(x), x, float(it.category))
@@ -164,7 +159,7 @@ class Items:
         return out
 
     def apply_to(self, rows: FloatArray, change: Iterable[int]) -> None:
-        """Make these items true in the rows themselves; at most one item a feature."""
+        """Make these items true in place; at most one item per feature."""
         for item in change:
             f = self.space.features[self.listed[item].feature]
             if f.is_block:
@@ -174,16 +169,16 @@ class Items:
                 rows[:, f.start] = self.moved(item, rows[:, f.start])
 
     def allowed(self, item: int, Z: FloatArray, codes: IntArray) -> BoolArray:
-        """Rows that may make the item true: they have it already, or the constraints let them move there."""
+        """Rows that have the item, or that the constraints allow to move there."""
         it = self.listed[item]
-        f, own = self.space.features[it.feature], codes[:, it.feature]
-        may = np.full(len(Z), self.reachable(item)) & (own != MISSING)
+        f, code = self.space.features[it.feature], codes[:, it.feature]
+        may = np.full(len(Z), self.reachable(item)) & (code != MISSING)
         if f.sense and may.any():
             may &= f.sense * (self.moved(item, Z[:, f.start]) - Z[:, f.start]) >= 0
-        return np.asarray(may | (own == item))
+        return np.asarray(may | (code == item))
 
     def reachable(self, item: int) -> bool:
-        """Whether anybody may move to the item."""
+        """Whether the constraints allow moving to the item at all."""
         it = self.listed[item]
         f = self.space.features[it.feature]
         if not f.can_move:
@@ -197,21 +192,16 @@ class Items:
         able = np.array([self.reachable(i) for i in range(len(self))])
         same = self.feature_of[:, None] == self.feature_of[None, :]
         sense = np.array([f.sense for f in self.space.features])[self.feature_of][:, None]
-        place = np.arange(len(self))
-        way = np.sign(place[None, :] - place[:, None])
+        index = np.arange(len(self))
+        way = np.sign(index[None, :] - index[:, None])
         return np.asarray(np.eye(len(self), dtype=bool) | (same & able[None, :] & (sense * way >= 0)))
 
     def cost(self, cost: CostModel, item: int, Z: FloatArray, codes: IntArray) -> FloatArray:
-        """What making the item true costs each row, before the norm."""
+        """Cost of making the item true for each row, before the norm."""
         f = self.space.features[self.listed[item].feature]
         if f.is_block:
             return np.asarray(cost.weight(f) * (codes[:, self.listed[item].feature] != item))
         return cost.change(f, Z[:, f.start], self.moved(item, Z[:, f.start]))
-
-    def magnitude(self, before: int, after: int) -> float:
-        """How far two items of a feature lie apart: bins or ordinal steps moved, or 1 for another category."""
-        f = self.space.features[self.listed[before].feature]
-        return float(before != after) if f.is_block else float(abs(after - before))
 
     # -- in words ------------------------------------------------------------------------------------------------
 
@@ -240,21 +230,21 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _bins(place: int, f: Feature, values: FloatArray, bins: int, binning: str) -> list[Item]:
+def _bins(index: int, f: Feature, values: FloatArray, bins: int, binning: str) -> list[Item]:
     known = values[~np.isnan(values)]
     if not known.size:
-        return [Item(place)]
+        return [Item(index)]
     if binning == "equal":
         edges = np.linspace(known.min(), known.max(), bins + 1)
     else:
         edges = np.quantile(known, np.linspace(0.0, 1.0, bins + 1))
     edges = np.unique(edges)
     if len(edges) < 3:
-        return [Item(place)]
+        return [Item(index)]
     last = len(edges) - 2
     return [
         _bin(
-            place,
+            index,
             f,
             -np.inf if i == 0 else float(edges[i]),
             np.inf if i == last else float(edges[i + 1]),
@@ -264,12 +254,12 @@ def _bins(place: int, f: Feature, values: FloatArray, bins: int, binning: str) -
     ]
 
 
-def _bin(place: int, f: Feature, low: float, high: float, middle: float) -> Item:
-    """A bin with the values in it that one may move to, within the range and in whole numbers where that is so."""
+def _bin(index: int, f: Feature, low: float, high: float, middle: float) -> Item:
+    """A bin with the values in it that may be moved to: within the range, and whole where the feature is."""
     first: Any = np.floor(low) + 1.0 if f.whole else np.nextafter(low, np.inf)
     first = f.low if low == -np.inf else max(float(first), f.low)
     last = min(float(np.floor(high)) if f.whole else high, f.high)
     if first > last or not f.can_move:
-        return Item(place, low=low, high=high)
+        return Item(index, low=low, high=high)
     middle = float(np.clip(np.rint(middle) if f.whole else middle, first, last))
-    return Item(place, -1, low, high, float(first), float(last), middle)
+    return Item(index, -1, low, high, float(first), float(last), middle)

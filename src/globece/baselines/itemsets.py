@@ -1,7 +1,7 @@
-"""Frequent itemsets: conjunctions of items that enough rows have, as apriori (Agrawal and Srikant 1994) finds them.
+"""Frequent itemsets: conjunctions of items that enough rows have, found by apriori (Agrawal and Srikant 1994).
 
-Rows are kept as packed bits, one row of words per item, so the support of a conjunction is an AND and a count. The same
-bits are needed later on. Itemsets come shortest first and then by their items, so nothing depends on hashing order.
+Rows are packed bits, one row of words per item, so that the support of a conjunction is an AND and a count. Itemsets
+are ordered by length and then by their items, so that nothing depends on hashing order.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from globece.errors import InvalidParameterError
 from globece.space import BoolArray, IntArray
 
-Words = NDArray[np.uint64]  # (..., words): one bit a row, 64 rows a word
+Words = NDArray[np.uint64]  # (..., words): one bit per row, 64 rows per word
 WORD = 64
-NO_ITEM = -1  # fills a short itemset up
+NO_ITEM = -1  # pads short itemsets
 
 # Position of a word's single set bit by multiplication with a de Bruijn sequence.
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -27,7 +27,7 @@ with np.errstate(over="ignore"):
 
 
 def pack(flags: BoolArray) -> Words:
-    """Booleans as bits, along the last axis, 64 a word; what is left of the last word is 0.
+    """Booleans as bits, along the last axis, 64 per word; the rest of the last word is 0.
 
     >>> import numpy as np
     >>> pack(np.array([True, False, True]))
@@ -55,7 +55,7 @@ def item_bits(codes: IntArray, n_items: int) -> Words:
     """Which rows have each item, as bits: ``(items, words)``."""
     n = len(codes)
     out = np.zeros((n_items, -(-n // WORD)), dtype=np.uint64)
-    for column in codes.T:  # an item belongs to one feature, so one column tells
+    for column in codes.T:  # each item belongs to one feature, hence to one column
         known = column[column >= 0]
         if known.size:
             low, high = int(known.min()), int(known.max()) + 1
@@ -65,7 +65,7 @@ def item_bits(codes: IntArray, n_items: int) -> Words:
 
 @dataclass(frozen=True, eq=False)
 class Itemsets:
-    """Itemsets, one per row of ``items``, filled up with -1; the items of one stand in the features' order."""
+    """Itemsets, one per row of ``items``, padded with -1; items are in the features' order."""
 
     items: IntArray  # (n, longest)
 
@@ -83,21 +83,21 @@ class Itemsets:
         return tuple(int(item) for item in self.items[i] if item != NO_ITEM)
 
     def features(self, feature_of: IntArray) -> IntArray:
-        """Features of each itemset, filled up with -1."""
+        """Features of each itemset, padded with -1."""
         return np.where(self.items == NO_ITEM, NO_ITEM, feature_of[self.items])
 
     def bits(self, of_items: Words) -> Words:
-        """Which rows have all items of each itemset; the empty itemset is had by everybody."""
-        everybody = np.full(of_items.shape[1], np.iinfo(np.uint64).max, dtype=np.uint64)
-        padded = np.vstack([of_items, everybody])
-        out = np.broadcast_to(everybody, (len(self), len(everybody))).copy()
+        """Which rows have all items of each itemset; all rows have the empty itemset."""
+        all_rows = np.full(of_items.shape[1], np.iinfo(np.uint64).max, dtype=np.uint64)
+        padded = np.vstack([of_items, all_rows])
+        out = np.broadcast_to(all_rows, (len(self), len(all_rows))).copy()
         for column in self.items.T:
-            out &= padded[column]  # -1 is the last row: everybody
+            out &= padded[column]  # -1 is the last row: all rows
         return out
 
 
 def itemsets(listed: Sequence[Sequence[int]]) -> Itemsets:
-    """Itemsets out of lists of items."""
+    """Itemsets from lists of items."""
     longest = max((len(items) for items in listed), default=0)
     table = np.full((len(listed), longest), NO_ITEM, dtype=np.int64)
     for i, items in enumerate(listed):
@@ -115,7 +115,7 @@ def frequent(
     of_items
         Which rows have each item.
     feature_of
-        The feature of each item; an itemset has at most one item a feature.
+        The feature of each item; an itemset has at most one item per feature.
     n_rows
         Number of rows.
     support
@@ -123,7 +123,7 @@ def frequent(
     max_length
         Most items in an itemset.
     limit
-        Most itemsets to find before giving up with an error.
+        Most itemsets before an error is raised.
 
     Examples
     --------
@@ -133,9 +133,8 @@ def frequent(
     >>> [found.members(i) for i in range(len(found))]
     [(0,), (2,), (0, 2)]
     """
-    n_items = len(of_items)
     count = np.bitwise_count(of_items).sum(axis=1, dtype=np.int64)
-    # count / n is how mlxtend and the paper compare: count >= support * n would round differently
+    # count / n, as in mlxtend and the paper: count >= support * n would round differently
     single = np.flatnonzero((count > 0) & (count / max(n_rows, 1) >= support))
     levels = [single[:, None]]
     bits, found = of_items[single], len(single)
@@ -159,8 +158,8 @@ def frequent(
                 found += len(tails)
                 if found > limit:
                     raise InvalidParameterError(
-                        f"support of {support:g} gives more than {limit:,} itemsets, of which the ground set would "
-                        "not fit; raise support, use fewer bins, or raise max_itemsets"
+                        f"support of {support:g} gives more than {limit:,} itemsets, too many for a ground set; "
+                        "raise support, use fewer bins, or raise max_itemsets"
                     )
         if not longer:
             break
@@ -172,12 +171,11 @@ def frequent(
     for level in levels:
         table[start : start + len(level), : level.shape[1]] = level
         start += len(level)
-    assert n_items >= len(single)
     return Itemsets(table)
 
 
 def _class_ends(level: IntArray) -> IntArray:
-    """For each itemset where those end that share all of its items but the last."""
+    """For each itemset, the end of the run of itemsets that share all its items but the last."""
     if level.shape[1] == 1:
         return np.full(len(level), len(level))
     new = np.flatnonzero((np.diff(level[:, :-1], axis=0) != 0).any(axis=1)) + 1
@@ -203,7 +201,7 @@ def combinations_seen(codes: IntArray, columns: Sequence[int], least: float) -> 
         return np.empty((0, len(columns)), dtype=np.int64)
     low = part.min(axis=0)
     span = part.max(axis=0) - low + 1
-    if float(np.prod(span.astype(float))) < 2**62:  # one whole number a combination sorts much faster
+    if float(np.prod(span.astype(float))) < 2**62:  # a single integer per combination sorts much faster
         radix = np.concatenate([np.cumprod(span[::-1])[::-1][1:], [1]])
         keys, count = np.unique((part - low) @ radix, return_counts=True)
         keys = keys[count >= least]

@@ -1,8 +1,8 @@
-"""What makes a rule set good: acc - lambda * cost, or the four terms of the original AReS.
+"""Objectives of the optimisation: acc - lambda * cost, or the four terms of the original AReS.
 
-Both have one form. Each triple is worth something to each input it serves and an input takes the best it is offered;
-besides, a triple may have a price of its own. That is submodular. Worths are whole numbers, ``UNIT`` to 1, so sums are
-exact and the same in whatever order the rows come.
+Both have one form. Each triple has a worth to each input that it serves, and an input counts its best one; in addition,
+a triple may have a fixed price. That is submodular. Worths are integers, in multiples of 1 / ``UNIT``, so that sums are
+exact and do not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ LARGEST_WEIGHT = 1000.0
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """An objective over evaluated triples, ready to be summed.
+    """An objective over evaluated triples, as integers.
 
     Attributes
     ----------
     worth
-        What recourse is worth to an input, in ``UNIT``, before its cost is taken off.
+        Worth of recourse to an input, in ``UNIT``, before its cost is subtracted.
     per_cost
-        What one unit of cost takes off, in ``UNIT``.
+        What is subtracted per unit of cost, in ``UNIT``.
     needs_flip
-        Whether a triple serves the inputs it gives recourse to, or all that match its Ifs.
-    own
-        What each triple adds by itself, in ``UNIT``; negative for a price.
+        Whether a triple serves only the inputs to which it gives recourse, or all that match its Ifs.
+    fixed
+        Contribution of each triple whatever it serves, in ``UNIT``; negative for a price.
     constant
         Added to every value.
     scale
-        What a sum is divided by to give the objective's value.
+        The objective is a sum divided by this.
     """
 
     worth: int
     per_cost: float
     needs_flip: bool
-    own: IntArray
+    fixed: IntArray
     constant: int
     scale: float
 
@@ -54,7 +54,7 @@ class Terms:
 class Objective(Protocol):
     """What the optimisation maximises."""
 
-    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+    def terms(self, evaluated: Evaluated, cost: CostModel, max_rules: int) -> Terms:
         """The objective over these triples."""
         ...
 
@@ -70,7 +70,7 @@ class AccuracyCost:
     Parameters
     ----------
     lam
-        What a unit of cost weighs against an input's recourse; from 0 (accuracy alone, as in the paper's experiments)
+        Weight of a unit of cost against recourse for one input; from 0 (accuracy alone, as in the paper's experiments)
         to 1 / budget, beyond which recourse could be worth less than none.
 
     Examples
@@ -84,20 +84,20 @@ class AccuracyCost:
     def __post_init__(self) -> None:
         keep_checked(self, lam=check_number("lam", self.lam))
 
-    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+    def terms(self, evaluated: Evaluated, cost: CostModel, max_rules: int) -> Terms:
         """The objective over these triples; see :class:`Objective`."""
-        if self.lam * made.budget > 1 + 1e-9:
+        if self.lam * evaluated.budget > 1 + 1e-9:
             raise InvalidParameterError(
-                f"lam must be at most 1 / budget = {1 / made.budget:g}, or recourse could be worth less than none; "
-                f"got {self.lam!r}"
+                f"lam must be at most 1 / budget = {1 / evaluated.budget:g}, or recourse could be worth less than "
+                f"none; got {self.lam!r}"
             )
-        own = np.zeros(len(made), dtype=np.int64)
-        return Terms(UNIT, self.lam * UNIT, True, own, 0, float(UNIT * max(made.n, 1)))
+        fixed = np.zeros(len(evaluated), dtype=np.int64)
+        return Terms(UNIT, self.lam * UNIT, True, fixed, 0, float(UNIT * max(evaluated.n, 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class FourTerms:
-    """The original objective of AReS: a weighted sum of four terms, of which all but *cover* are taken off.
+    """The original objective of AReS: a weighted sum of four terms, of which all but *cover* are subtracted.
 
     Parameters
     ----------
@@ -125,29 +125,29 @@ class FourTerms:
         names = ("incorrect", "cover", "feature_cost", "feature_change")
         keep_checked(self, **{name: check_number(name, getattr(self, name), high=LARGEST_WEIGHT) for name in names})
 
-    def terms(self, made: Evaluated, cost: CostModel, max_rules: int) -> Terms:
+    def terms(self, evaluated: Evaluated, cost: CostModel, max_rules: int) -> Terms:
         """The objective over these triples; see :class:`Objective`."""
-        matched = [np.bitwise_count(made.matches(part)).sum(axis=1, dtype=np.int64) for part in made.chunks()]
-        wrong = (np.concatenate(matched) if matched else np.empty(0, dtype=np.int64)) - made.counts
-        price, change = _pair_prices(made, cost)
-        pair = made.triples.pair
+        matched = [np.bitwise_count(evaluated.matches(part)).sum(axis=1, dtype=np.int64) for part in evaluated.chunks()]
+        wrong = (np.concatenate(matched) if matched else np.empty(0, dtype=np.int64)) - evaluated.counts
+        price, change = _pair_prices(evaluated, cost)
+        pair = evaluated.triples.pair
         off = self.incorrect * wrong + self.feature_cost * price[pair] + self.feature_change * change[pair]
         # The upper bounds that keep each term from falling below zero, as in the original.
-        most = self.incorrect * made.n + self.feature_cost * price.max(initial=0.0)
+        most = self.incorrect * evaluated.n + self.feature_cost * price.max(initial=0.0)
         most += self.feature_change * change.max(initial=0.0)
         return Terms(
             worth=round(self.cover * UNIT),
             per_cost=0.0,
             needs_flip=False,
-            own=-np.rint(off * UNIT).astype(np.int64),
+            fixed=-np.rint(off * UNIT).astype(np.int64),
             constant=round(most * max_rules * UNIT),
             scale=float(UNIT),
         )
 
 
-def _pair_prices(made: Evaluated, cost: CostModel) -> tuple[np.ndarray, np.ndarray]:
-    """For each pair of Inner-If and Then the weights of what it changes, and how far it does."""
-    ground, items = made.ground, made.ground.items
+def _pair_prices(evaluated: Evaluated, cost: CostModel) -> tuple[np.ndarray, np.ndarray]:
+    """For each pair of Inner-If and Then the weights of the features that it changes, and how far it moves them."""
+    ground, items = evaluated.ground, evaluated.ground.items
     weights = np.array([cost.weight(f) for f in items.space.features])
     block = np.array([f.is_block for f in items.space.features])
     change = ground.changes.items[ground.pair_change]

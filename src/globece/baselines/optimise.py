@@ -1,7 +1,7 @@
 """Stage 3: from the ground set to a small rule set, by local search after Lee et al. (2009).
 
-As the appendix has it: rules are added and deleted until that brings nothing more, and only then exchanged. The best
-move of its kind is taken each time. Limits on the number of rules and of different Outer-Ifs hold all the way.
+As in the appendix, rules are added and deleted until that gives no improvement, and only then exchanged. The best move
+of its kind is taken each time. Limits on the number of rules and of distinct Outer-Ifs hold throughout.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from globece.baselines.swaps import Ledger, Standing
 from globece.progress import Monitor
 from globece.space import BoolArray, IntArray
 
-BLOCK = 256  # triples looked at together
+BLOCK = 256  # triples evaluated together
 FULL = np.iinfo(np.int64).max // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most rules, epsilon 1, and the most different Outer-Ifs, epsilon 3."""
+    """The most rules, epsilon 1, and the most distinct Outer-Ifs, epsilon 3."""
 
     rules: int = 20
     outers: int = 10
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """A rule set: places of its triples, the objective after each step, and whether acc(R) reached acc(V)."""
+    """A rule set: indices of its triples, the objective after each step, and whether acc(R) reached acc(V)."""
 
     rules: tuple[int, ...]
     trace: tuple[float, ...]
@@ -40,12 +40,12 @@ class Optimum:
 
     @property
     def value(self) -> float:
-        """The objective in the end."""
+        """The final value of the objective."""
         return self.trace[-1]
 
 
 def optimise(
-    made: Evaluated,
+    evaluated: Evaluated,
     terms: Terms,
     limits: Limits,
     monitor: Monitor,
@@ -57,19 +57,19 @@ def optimise(
 
     Parameters
     ----------
-    made, terms
+    evaluated, terms
         Evaluated triples, and the objective over them.
     limits
         Limits on the rule set.
     monitor
-        Hears how far it is; when it says stop, the rule set so far is the answer.
+        Receives progress; when it says stop, the rule set so far is the result.
     exchanges
-        Most rules that one exchange takes out for the one that it puts in; 0 for no exchanges.
+        Most rules that one exchange removes for the one that it adds; 0 for no exchanges.
     repeats
-        How often to search, each time among the triples that no search before has chosen; the best is taken.
+        Number of searches, each among the triples that no earlier search has chosen; the best result is returned.
     """
-    search = _Search(Ledger(made, terms), limits, monitor, exchanges)
-    free = np.ones(len(made), dtype=bool)
+    search = _Search(Ledger(evaluated, terms), limits, monitor, exchanges)
+    free = np.ones(len(evaluated), dtype=bool)
     found: list[Optimum] = []
     for _ in range(repeats):
         found.append(search.run(free))
@@ -80,14 +80,14 @@ def optimise(
 
 
 class _Search:
-    """One local search; holds what bounds the gains, so that few triples need a look."""
+    """One local search; keeps bounds on gains, so that few triples need to be evaluated."""
 
     def __init__(self, ledger: Ledger, limits: Limits, monitor: Monitor, exchanges: int) -> None:
-        self.ledger, self.made, self.terms = ledger, ledger.made, ledger.terms
+        self.ledger, self.evaluated, self.terms = ledger, ledger.evaluated, ledger.terms
         self.limits, self.monitor, self.exchanges = limits, monitor, exchanges
-        self.reachable = round(self.made.accuracy * self.made.n)
+        self.reachable = round(self.evaluated.accuracy * self.evaluated.n)
         nothing = ledger.standing([])
-        parts = [ledger.gains(nothing, part)[:, -1] for part in self.made.chunks()]
+        parts = [ledger.gains(nothing, part)[:, -1] for part in self.evaluated.chunks()]
         # A gain never grows as the rule set does, so a triple's gain alone bounds all its gains.
         self.alone = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
         self.trace: list[float] = []
@@ -112,31 +112,31 @@ class _Search:
         return Optimum(self.latest.rules, tuple(self.trace), self.done(self.latest))
 
     def note(self, now: Standing) -> Standing:
-        self.latest = now  # kept before anybody is told, who may interrupt
+        self.latest = now  # before the monitor, which may interrupt
         self.trace.append((now.total + self.terms.constant) / self.terms.scale)
         self.monitor("rules", len(now.rules), self.limits.rules)
         return now
 
     def done(self, now: Standing) -> bool:
-        """Whether acc(R) is acc(V), and nothing else is asked for."""
-        if self.terms.per_cost or (self.terms.own != 0).any():
+        """Whether acc(R) is acc(V), and the objective has no other term."""
+        if self.terms.per_cost or (self.terms.fixed != 0).any():
             return False
-        return int(covered(self.made, np.array(now.rules, dtype=np.int64)).sum()) == self.reachable
+        return int(covered(self.evaluated, np.array(now.rules, dtype=np.int64)).sum()) == self.reachable
 
     def fits(self, rules: Sequence[int]) -> BoolArray:
         """Triples that may join these rules."""
         if len(rules) >= self.limits.rules:
-            return np.zeros(len(self.made), dtype=bool)
-        outer = self.made.triples.outer
+            return np.zeros(len(self.evaluated), dtype=bool)
+        outer = self.evaluated.triples.outer
         named = np.unique(outer[list(rules)])
         if len(named) < self.limits.outers:
-            return np.ones(len(self.made), dtype=bool)
+            return np.ones(len(self.evaluated), dtype=bool)
         return np.isin(outer, named)
 
     def loosen(self, bounds: IntArray, before: Standing, after: Standing) -> None:
-        """Make bounds on gains hold for a rule set from which rules have gone.
+        """Make bounds on gains valid for a rule set from which rules were removed.
 
-        f(R - e + x) is at most f(R + x), so no gain grows by more than what the inputs lose by the rules gone.
+        f(R - e + x) is at most f(R + x), so no gain grows by more than what the inputs lose by the removed rules.
         """
         kept = [r for r in before.rules if r in after.rules]
         loss = int(before.best.sum()) - int(self.ledger.standing(kept).best.sum())
@@ -148,7 +148,7 @@ class _Search:
             bounds[rule] = 0
 
     def add(self, now: Standing, bounds: IntArray) -> Standing:
-        """Add the best triple as long as one brings something; ``bounds`` are brought up to date on the way."""
+        """Add the best triple as long as one improves the objective; updates ``bounds``."""
         while not self.monitor.should_stop():
             may = np.flatnonzero(self.fits(now.rules) & (bounds > 0))
             order = may[np.argsort(-bounds[may], kind="stable")]
@@ -159,7 +159,7 @@ class _Search:
                 gain = self.ledger.gains(now, part)[:, -1]
                 bounds[part] = gain
                 top = int(gain.max())
-                first = int(part[gain == top].min())  # of equals the first in the ground set
+                first = int(part[gain == top].min())  # the first in the ground set if several are equal
                 if top > best or (top == best and pick >= 0 and first < pick):
                     best, pick = top, first
             if pick < 0:
@@ -169,17 +169,17 @@ class _Search:
         return now
 
     def delete(self, now: Standing) -> Standing | None:
-        """Leave out the rule that is missed least, if none misses it."""
+        """Remove the least useful rule, if that does not lower the objective."""
         if len(now.rules) < 2:
             return None
         change = now.without(self.terms)
-        place = int(change.argmax())
-        if change[place] < 0:
+        index = int(change.argmax())
+        if change[index] < 0:
             return None
-        return self.ledger.standing([r for i, r in enumerate(now.rules) if i != place])
+        return self.ledger.standing([r for i, r in enumerate(now.rules) if i != index])
 
     def exchange(self, now: Standing, free: BoolArray, bounds: IntArray) -> Standing | None:
-        """Put one triple in the place of one or more rules, where that brings something."""
+        """Replace one or more rules by a single triple, if that improves the objective."""
         for size in range(1, min(self.exchanges, len(now.rules)) + 1):
             best: tuple[int, Standing | None] = (0, None)
             for gone in combinations(range(len(now.rules)), size - 1):
@@ -198,13 +198,13 @@ class _Search:
     def swap(self, base: Standing, bounds: IntArray, floor: int) -> Standing | None:
         """The best rule set with one rule of ``base`` replaced, if its total is above ``floor``.
 
-        ``bounds`` are on gains beside ``base``, and are brought up to date on the way.
+        ``bounds`` are on gains of adding to ``base``, and are updated.
         """
         if not base.rules:
             return None
-        outer = self.made.triples.outer
-        # replacing gains no more than adding does, except for the price that the one replaced no longer asks
-        extra = max(0, int(-self.terms.own[list(base.rules)].min()))
+        outer = self.evaluated.triples.outer
+        # replacing gains no more than adding, except for the fixed price of the rule replaced
+        extra = max(0, int(-self.terms.fixed[list(base.rules)].min()))
         may = np.flatnonzero(bounds > -extra) if extra else np.flatnonzero(bounds > 0)
         may = may[~np.isin(may, base.rules)]
         order = may[np.argsort(-bounds[may], kind="stable")]
@@ -215,9 +215,9 @@ class _Search:
                 break
             gains = self.ledger.gains(base, part)
             bounds[part], gain = gains[:, -1], gains[:, :-1]
-            for place, named in enumerate(names):
+            for index, named in enumerate(names):
                 if len(named) >= self.limits.outers:
-                    gain[~np.isin(outer[part], named), place] = -FULL
+                    gain[~np.isin(outer[part], named), index] = -FULL
             i, at = divmod(int(gain.argmax()), gain.shape[1])
             if gain[i, at] > best:
                 best, move = int(gain[i, at]), (int(part[i]), at)

@@ -1,7 +1,7 @@
-"""The answer of AReS: a two-level recourse set, with what each rule does for the affected inputs.
+"""The result of AReS: a two-level recourse set, with the effects of each rule on the affected inputs.
 
-A :class:`RecourseSet` is frozen and has the numbers of an explanation (coverage, average cost, score, by the same
-scorer), so that the two can stand side by side. Its views are plain data, derived without asking the model again.
+A :class:`RecourseSet` is frozen and has the same measures as an explanation (coverage, average cost, score), so that
+the two can be compared. Its views are plain data, derived without calling the model again.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Condition:
     feature
         The feature's name.
     category
-        Place of the category, or of the ordinal value; -1 for a bin.
+        Index of the category, or of the ordinal value; -1 for a bin.
     low, high
         A bin holds the numbers above ``low`` up to ``high``.
     first, last
-        Where somebody who moves into the bin ends: at the nearest number from ``first`` to ``last``. They are the same
-        where everybody moves to the bin's middle, and ``first`` is above ``last`` where nobody may move there.
+        A row that moves into the bin gets the nearest number from ``first`` to ``last``. They are equal if rows move
+        to the bin's middle, and ``first`` is above ``last`` if rows may not move there.
     """
 
     feature: str
@@ -49,14 +49,14 @@ class Condition:
     last: float = -np.inf
 
     def holds(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
-        """Which encoded rows fulfil it; a missing number never does."""
+        """Which encoded rows satisfy it; a missing number never does."""
         f = space[self.feature]
         if self.category >= 0:
             return np.asarray(space.codes(Z, f) == self.category)
         return np.asarray((Z[:, f.start] > self.low) & (Z[:, f.start] <= self.high))
 
     def made_true(self, space: FeatureSpace, Z: FloatArray) -> FloatArray:
-        """Encoded rows after the change; a row that fulfils it already keeps its value."""
+        """Encoded rows after the change; a row that satisfies it already keeps its value."""
         f, out = space[self.feature], Z.copy()
         if f.is_block:
             out[:, f.columns] = 0.0
@@ -69,7 +69,7 @@ class Condition:
         return out
 
     def may(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
-        """Which encoded rows may be changed so that it holds; those that fulfil it need no change."""
+        """Which encoded rows satisfy it, or may be changed to."""
         f = space[self.feature]
         x = Z[:, f.start]
         able = np.full(len(Z), _reachable(f, self)) & ~np.isnan(x)
@@ -106,7 +106,7 @@ class TwoLevelRule:
         return len(self.outer) + len(self.inner)
 
     def matches(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
-        """Which encoded rows fulfil both Ifs."""
+        """Which encoded rows satisfy both Ifs."""
         out = np.ones(len(Z), dtype=bool)
         for condition in (*self.outer, *self.inner):
             out &= condition.holds(space, Z)
@@ -119,7 +119,7 @@ class TwoLevelRule:
         return Z
 
     def may(self, space: FeatureSpace, Z: FloatArray) -> BoolArray:
-        """Which encoded rows the constraints let follow the Then."""
+        """Which encoded rows the constraints allow to follow the Then."""
         out = np.ones(len(Z), dtype=bool)
         for condition in self.then:
             out &= condition.may(space, Z)
@@ -147,7 +147,7 @@ class GroundSetSummary:
     optimised
         How many were left for the optimisation.
     changes
-        Distinct changes among those evaluated: what the model was asked about.
+        Number of distinct changes among those evaluated, on which the model was called.
     accuracy
         acc(V) of those left for the optimisation, which acc(R) cannot exceed.
     objective
@@ -168,7 +168,7 @@ class GroundSetSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecourse:
-    """What a rule set does for one group of the affected inputs."""
+    """Recourse of one group of the affected inputs by a rule set."""
 
     group: str
     n_affected: int
@@ -187,9 +187,9 @@ class SideBySide:
     name
         The group.
     rules
-        What the rules give it.
+        Its recourse by the rules.
     coverage, average_cost, score
-        What the audit's directions give it.
+        Its recourse by the audit's directions.
     """
 
     name: str
@@ -201,7 +201,7 @@ class SideBySide:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounterfactuals:
-    """The covered inputs before and after, in the user's own columns, each by the rule that is cheapest for it."""
+    """The covered inputs before and after their cheapest rule, in the user's columns."""
 
     row: IntArray
     rule: IntArray
@@ -212,7 +212,7 @@ class RuleCounterfactuals:
 
 @dataclass(frozen=True, eq=False)
 class RecourseSet(FieldsOnly, Recourse):
-    """Two-level rules, and for every affected input what each of them costs it.
+    """Two-level rules, and the cost of each for every affected input.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class RecourseSet(FieldsOnly, Recourse):
     # -- views ---------------------------------------------------------------------------------------------------
 
     def minimum_costs(self) -> MinimumCosts:
-        """The cheapest rule of each affected input (-1: none), as the direction of an explanation; its scalar is 1."""
+        """The cheapest rule of each affected input (-1: none), in place of a direction; its scalar is 1."""
         if not self.n_rules:
             nothing = np.full(self.n_affected, np.inf)
             return MinimumCosts(np.full(self.n_affected, -1), nothing, nothing)
@@ -278,7 +278,7 @@ class RecourseSet(FieldsOnly, Recourse):
         return MinimumCosts(pick, np.where(covered, 1.0, np.inf), self.best_costs)
 
     def records(self) -> list[dict[str, Any]]:
-        """One dictionary per rule: its parts, the share that it applies to and covers, and what it costs them."""
+        """One dictionary per rule: its parts, the shares that it applies to and covers, and its average cost."""
         found = []
         for i, rule in enumerate(self.rules):
             numbers = Numbers.of(self.costs[i], self.budget)
@@ -300,8 +300,8 @@ class RecourseSet(FieldsOnly, Recourse):
         Parameters
         ----------
         feature
-            A categorical or ordinal feature. Without it the groups are the rule set's own Outer-Ifs, each with the
-            recourse that the rules under it give.
+            A categorical or ordinal feature. By default the groups are the Outer-Ifs, each with the recourse by its
+            rules.
         """
         if feature is None:
             groups = []
@@ -312,7 +312,7 @@ class RecourseSet(FieldsOnly, Recourse):
             return tuple(groups)
         f = self.space[feature]
         if f.kind == "continuous":
-            raise InvalidDataError(f"feature must be categorical or ordinal to make groups; {feature!r} is continuous")
+            raise InvalidDataError(f"feature must be categorical or ordinal to form groups; {feature!r} is continuous")
         codes = self.space.codes(self.inputs, f)
         everything = tuple(range(self.n_rules))
         return tuple(
@@ -322,7 +322,7 @@ class RecourseSet(FieldsOnly, Recourse):
         )
 
     def beside(self, audit: Any) -> tuple[SideBySide, ...]:
-        """These rules and an audit's translations, group by group of that audit.
+        """Recourse by these rules and by an audit's directions, for each group of that audit.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class RecourseSet(FieldsOnly, Recourse):
         return GroupRecourse(name, found.n_affected, found.coverage, found.average_cost, found.score, useful)
 
     def counterfactuals(self) -> RuleCounterfactuals:
-        """The covered inputs before and after, each by its cheapest rule, in the user's own columns."""
+        """The covered inputs before and after their cheapest rule, in the user's columns."""
         pick = self.minimum_costs().direction
         after = self.inputs.copy()
         for i, rule in enumerate(self.rules):
@@ -374,7 +374,7 @@ class RecourseSet(FieldsOnly, Recourse):
         X
             Rows with the columns that the space was learnt from.
         model
-            The model to ask, as :func:`globece.as_model` gives it; by default the one that was explained.
+            The model, as :func:`globece.as_model` returns it; by default the one that was explained.
         """
         asked = self.model if model is None else check_model(model, self.space)
         if asked is None:
@@ -386,7 +386,7 @@ class RecourseSet(FieldsOnly, Recourse):
             asked, Z, asked.favourable(Z), self.cost, self.budget, self.rules, self.provenance, self.ground_set
         )
 
-    # -- looks ---------------------------------------------------------------------------------------------------
+    # -- text ----------------------------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """The rule set in a few lines."""
@@ -405,7 +405,7 @@ class RecourseSet(FieldsOnly, Recourse):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """The rules as AReS shows them, with coverage and cost beside each."""
+        """The rules as AReS shows them, each with its coverage and cost."""
         lines: list[str] = []
         for outer in self.subgroups:
             lines.append(f"If {_joined(self.space, outer) or 'anybody'}:")
@@ -443,7 +443,7 @@ class RecourseSet(FieldsOnly, Recourse):
         return to_dict(self)
 
     def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        """Write versioned JSON to ``path`` atomically, and return it as text."""
         from globece.io.recourse_sets import write
 
         return write(self, path)
@@ -466,7 +466,7 @@ def build(
     provenance: Provenance,
     ground_set: GroundSetSummary,
 ) -> RecourseSet:
-    """Apply rules to all affected rows, ask the model about every counterfactual, and put the result together.
+    """Apply rules to all affected rows, predict every counterfactual, and build the result.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def build(
     rules
         The rules.
     provenance, ground_set
-        What is known about where they come from.
+        Where they come from.
     """
     rows = np.flatnonzero(~favourable)
     inputs, space = Z[rows], cost.space

@@ -1,4 +1,4 @@
-"""The front door of the baselines: AReS and Fast AReS on the same model, costs and scorer as an explanation."""
+"""The public functions of the baselines: AReS and Fast AReS, with the same model, costs and score as an explanation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from globece.baselines.settings import AresSettings, Subgroups, fast_settings
 from globece.baselines.stages import ground_set, prepare, run
 from globece.case.posing import Seed, generator_of
 from globece.costs import CostModel
-from globece.errors import (
-    check_count,
-)
+from globece.errors import check_count
 from globece.progress import Progress, monitoring
 from globece.space import FeatureSpace
 
@@ -34,22 +32,22 @@ def ares(
     time_limit: float | None = None,
     ares_settings: AresSettings | None = None,
 ) -> RecourseSet:
-    """AReS (Rawal and Lakkaraju 2020): a few two-level rules, chosen from every valid triple.
+    """AReS (Rawal and Lakkaraju 2020): a few two-level rules, chosen from all valid triples.
 
     Parameters
     ----------
     model, X, favourable, threshold, space, cost, budget
         As for :func:`globece.explain`.
     subgroups
-        Features whose values are the Outer-Ifs, such as ``["sex", "race"]``, to compare recourse between groups; two
-        or more together as in ``[("sex", "race")]``. An empty list gives rules without an Outer-If. By default the
-        Outer-Ifs are the frequent itemsets.
+        Features whose values are the Outer-Ifs, such as ``["sex", "race"]``, to compare recourse between groups; or
+        combinations of features, such as ``[("sex", "race")]``. An empty list gives rules without an Outer-If. By
+        default the Outer-Ifs are the frequent itemsets.
     rng
         A seed or a generator. Same seed, same result.
     progress, time_limit
         As for :func:`globece.explain`.
     ares_settings
-        How the ground set is made and optimised.
+        How the ground set is generated and optimised.
 
     Examples
     --------
@@ -66,7 +64,7 @@ def ares(
         If housing = rent,
         Then housing = own  [covers 50.0%, cost 1.00]
     """
-    made = prepare(
+    prepared = prepare(
         model,
         X,
         favourable,
@@ -78,7 +76,7 @@ def ares(
         AresSettings() if ares_settings is None else ares_settings,
     )
     with monitoring(progress, time_limit) as monitor:
-        return run(made, generator_of(rng), monitor, "AReS", 1)[0]
+        return run(prepared, generator_of(rng), monitor, "AReS", 1)[0]
 
 
 def fast_ares(
@@ -96,16 +94,16 @@ def fast_ares(
     time_limit: float | None = None,
     ares_settings: AresSettings | None = None,
 ) -> RecourseSet:
-    """Fast AReS: the same, with the paper's reductions of the ground set.
+    """Fast AReS: AReS with the paper's reductions of the ground set.
 
     Parameters
     ----------
     model, X, favourable, threshold, space, cost, budget, subgroups, rng, progress, time_limit
         As for :func:`ares`.
     ares_settings
-        How the ground set is made and optimised. By default the support is found, Then-generation is used where most
-        features are continuous and RL-reduction elsewhere, 20,000 triples are evaluated, changes race on 500 inputs,
-        and ``lam = 1 / budget`` makes the score the objective.
+        How the ground set is generated and optimised. By default the support is chosen automatically, Then-generation
+        is used where most features are continuous and RL-reduction elsewhere, 20,000 triples are evaluated, changes
+        race on 500 inputs, and ``lam = 1 / budget`` makes the score the objective.
 
     Examples
     --------
@@ -114,9 +112,9 @@ def fast_ares(
     >>> fast_ares(lambda X: (X["housing"] == "own").astype(int), X, rng=0)
     RecourseSet(n_rules=2, n_affected=10, coverage=1.000, average_cost=1.000, score=1.000)
     """
-    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
+    prepared = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
     with monitoring(progress, time_limit) as monitor:
-        return run(made, generator_of(rng), monitor, "Fast AReS", 1)[0]
+        return run(prepared, generator_of(rng), monitor, "Fast AReS", 1)[0]
 
 
 def several(
@@ -133,14 +131,14 @@ def several(
     rng: Seed = None,
     ares_settings: AresSettings | None = None,
 ) -> tuple[RecourseSet, ...]:
-    """Several good rule sets of Fast AReS, each from the ground set shuffled anew, best score first.
+    """Several good rule sets of Fast AReS, each from another shuffle of the ground set, best score first.
 
     Parameters
     ----------
     model, X, favourable, threshold, space, cost, budget, subgroups, rng, ares_settings
         As for :func:`fast_ares`.
     n
-        How many rule sets, at most 1,000; those that come out the same are given once.
+        How many rule sets, at most 1,000; duplicates are returned once.
 
     Examples
     --------
@@ -150,9 +148,9 @@ def several(
     1
     """
     n = check_count("n", n, high=MOST_SETS)
-    made = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
+    prepared = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, ares_settings)
     with monitoring(False, None) as monitor:
-        found = run(made, generator_of(rng), monitor, "Fast AReS", n)
+        found = run(prepared, generator_of(rng), monitor, "Fast AReS", n)
     distinct = {frozenset(rule.text(r.space) for rule in r.rules): r for r in reversed(found)}
     return tuple(sorted(distinct.values(), key=lambda r: (r.score, [rule.text(r.space) for rule in r.rules])))
 

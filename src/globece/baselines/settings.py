@@ -1,4 +1,4 @@
-"""How the ground set is made, reduced and optimised."""
+"""How the ground set is generated, reduced and optimised."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ Subgroups = Sequence[str | Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class AresSettings:
-    """How the ground set is made, reduced and optimised.
+    """How the ground set is generated, reduced and optimised.
 
     Parameters
     ----------
     support
-        Least share of the rows that have an itemset, p. ``None`` takes the highest of 0.9, 0.8, ... down to 0.01 that
+        Least share of the rows that contain an itemset, p. ``None`` chooses the highest of 0.9, 0.8, ... 0.01 that
         gives a ground set of 100,000 triples, or the lowest that stays within ``max_itemsets``.
     bins, binning, target
-        Bins of a continuous feature, how they are cut, and where in one a Then ends; see
+        Number of bins of a continuous feature, how they are cut, and the value in a bin that a Then sets; see
         :meth:`globece.baselines.items.Items.of`.
     match_features
         Whether a Then has the features of its Inner-If.
     thens_from
-        Rows whose itemsets the Thens are: ``"all"``, or only the ``"favourable"`` ones.
+        Rows from which Thens are taken: ``"all"``, or only the ``"favourable"`` ones.
     max_rules, max_width, max_subgroups
-        Most rules, most conditions in both Ifs of one, most different Outer-Ifs: epsilon 1, 2 and 3.
+        Most rules, most conditions in both Ifs of a rule, most distinct Outer-Ifs: epsilon 1, 2 and 3.
     objective
         What the optimisation maximises: :class:`AccuracyCost` or :class:`FourTerms`.
     exchanges, repeats
-        Most rules that one exchange takes out, and how often to search; Lee et al. (2009) have k and k + 1 for k
-        constraints, the paper finds 1 and 1 to do as well.
+        Most rules that one exchange removes, and the number of searches; Lee et al. (2009) use k and k + 1 for k
+        constraints, and the paper finds 1 and 1 to be as good.
     reduce_rules
-        RL-reduction: leave Inner-Ifs out whose features occur together once. Off with Then-generation.
+        RL-reduction: leave out Inner-Ifs whose combination of features occurs only once. Off with Then-generation.
     then_support
-        Then-generation with this support q: Thens are the combinations of values that so large a share of the rows
-        have in the Inner-If's features. ``None`` takes the Thens from the frequent itemsets.
+        Then-generation with this support q: Thens are the combinations of values that at least this share of the rows
+        has in the Inner-If's features. ``None`` takes the Thens from the frequent itemsets.
     evaluate
-        V-reduction r: how many triples, drawn from the ground set by seed, to evaluate; ``None`` for all.
+        V-reduction r: number of triples to evaluate, drawn at random; ``None`` for all.
     only_improving
-        V-reduction r': of those keep only the ones that raise the accuracy of the ones kept before.
+        V-reduction r': keep only those that raise the accuracy of the ones before.
     select
-        V-selection s: how many of the triples with the most coverage to optimise over; ``None`` for all.
+        V-selection s: number of triples with the largest coverage to optimise over; ``None`` for all.
     race_rows
-        Race: try all changes on this many affected inputs first, drawn by seed, and only those that do well there on
-        all inputs. ``None`` tries every change on everybody.
+        Race: try all changes on this many random affected inputs first, and only those that do well there on all.
+        ``None`` tries every change on all inputs.
     max_itemsets, max_triples
-        Bounds beyond which the ground set would not fit, and an error says so.
+        Limits beyond which an error says that the ground set is too large.
     batch_rows, timeout
-        Most rows that the model gets at once, and seconds that one call may take.
+        Most rows in one call of the model, and seconds that a call may take.
     """
 
     support: float | None = 0.1
@@ -117,9 +117,9 @@ class AresSettings:
 
 
 def fast_settings(space: FeatureSpace, budget: float = 10.0) -> AresSettings:
-    """What :func:`fast_ares` does by default, for a space and a budget.
+    """The default settings of :func:`fast_ares` for a space and a budget.
 
-    The paper found Then-generation to do well where most features are continuous, and RL-reduction elsewhere.
+    The paper found that Then-generation works well where most features are continuous, and RL-reduction elsewhere.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ ENOUGH_TRIPLES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What the stages work on."""
+    """The validated inputs of all stages."""
 
     case: Case
     subgroups: Subgroups | None
@@ -75,25 +75,25 @@ def prepare(
     subgroups: Subgroups | None,
     settings: AresSettings | None,
 ) -> Prepared:
-    """Check what came, encode the rows and ask the model about them."""
+    """Validate the arguments, encode the rows and predict them."""
     limit = check_budget(budget)
     given = Given.of(model, X, space)
     settings = checked("ares_settings", settings, AresSettings, lambda: fast_settings(given.space, limit))
     cost = cost_on(cost, given.space)
     _check_subgroups(given.space, subgroups)
-    # Flips are looked up, never searched for along a ray, so the model itself is all that is needed.
+    # No rays are followed, so the model need not be compiled.
     asking = Settings(exact=False, batch_rows=settings.batch_rows, timeout=settings.timeout)
     case = pose(model, given, favourable=favourable, threshold=threshold, cost=cost, budget=limit, settings=asking)
     return Prepared(case, subgroups, settings)
 
 
-def run(made: Prepared, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
-    """The three stages; the ground set is generated once and evaluated anew for each of ``n`` shuffles."""
-    settings = made.settings
-    if made.case.favourable.all():
+def run(prepared: Prepared, rng: np.random.Generator, monitor: Monitor, method: str, n: int) -> list[RecourseSet]:
+    """Run the three stages; the ground set is generated once and evaluated again for each of ``n`` shuffles."""
+    settings = prepared.settings
+    if prepared.case.favourable.all():
         summary = _summary(method, None, None, None, settings)
-        return [_result(made, None, (), summary, monitor, ("nobody is affected",))]
-    ground = ground_set(made.case.cost.space, made.Z, made.case.favourable, made.subgroups, settings)
+        return [_result(prepared, None, (), summary, monitor, ("nobody is affected",))]
+    ground = ground_set(prepared.case.cost.space, prepared.Z, prepared.case.favourable, prepared.subgroups, settings)
     monitor("ground set", 1, 1)
     size = len(ground)
     wanted = size if settings.evaluate is None else min(settings.evaluate, size)
@@ -102,7 +102,7 @@ def run(made: Prepared, rng: np.random.Generator, monitor: Monitor, method: str,
             f"the ground set has {size:,} triples, more than the {settings.max_triples:,} that are evaluated at once "
             "(max_triples); raise support, or evaluate some of them: fast_ares, or settings with evaluate=5000"
         )
-    inputs = made.Z[~made.case.favourable]
+    inputs = prepared.Z[~prepared.case.favourable]
     found = []
     for _ in range(n):
         shuffled = n > 1 or wanted < size
@@ -110,31 +110,33 @@ def run(made: Prepared, rng: np.random.Generator, monitor: Monitor, method: str,
         first = None
         if settings.race_rows is not None and settings.race_rows < len(inputs):
             few = inputs[content_order(inputs, int(rng.integers(2**63)))[: settings.race_rows]]
-            first = _evaluated(made, ground, triples, few, monitor)
-            triples = _winners(made, first, monitor)
-        evaluated = _evaluated(made, ground, triples, inputs, monitor)
+            first = _evaluated(prepared, ground, triples, few, monitor)
+            triples = _winners(prepared, first, monitor)
+        evaluated = _evaluated(prepared, ground, triples, inputs, monitor)
         chosen = _reduced(evaluated, settings)
-        terms = settings.objective.terms(chosen, made.case.cost, settings.max_rules)
+        terms = settings.objective.terms(chosen, prepared.case.cost, settings.max_rules)
         limits = Limits(settings.max_rules, settings.max_subgroups)
         best = optimise(chosen, terms, limits, monitor, exchanges=settings.exchanges, repeats=settings.repeats)
-        notes = _notes(made, evaluated, best, monitor)
+        notes = _notes(prepared, evaluated, best, monitor)
         summary = _summary(method, first or evaluated, chosen, best, settings)
-        found.append(_result(made, chosen, best.rules, summary, monitor, notes))
+        found.append(_result(prepared, chosen, best.rules, summary, monitor, notes))
         if monitor.stopped:
             break
     return found
 
 
-def _evaluated(made: Prepared, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
-    batch = made.settings.batch_rows
-    return evaluate(ground, triples, made.box, Z, made.case.cost, made.case.budget, monitor, batch_rows=batch)
+def _evaluated(prepared: Prepared, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
+    batch = prepared.settings.batch_rows
+    return evaluate(
+        ground, triples, prepared.box, Z, prepared.case.cost, prepared.case.budget, monitor, batch_rows=batch
+    )
 
 
-def _winners(made: Prepared, first: Evaluated, monitor: Monitor) -> Triples:
-    """Triples whose changes did well on few inputs: those of a larger rule set, and those that cover most."""
-    settings = made.settings
+def _winners(prepared: Prepared, first: Evaluated, monitor: Monitor) -> Triples:
+    """Triples whose changes did well on a sample of inputs: those of a larger rule set, and those that cover most."""
+    settings = prepared.settings
     many = 2 * settings.max_rules
-    terms = settings.objective.terms(first, made.case.cost, many)
+    terms = settings.objective.terms(first, prepared.case.cost, many)
     picked = optimise(first, terms, Limits(many, many), monitor, exchanges=0).rules
     order = np.argsort(-first.counts, kind="stable")
     _, earliest = np.unique(first.change_of[order], return_index=True)
@@ -163,25 +165,25 @@ def ground_set(
     if settings.thens_from == "favourable" and not favourable.any():
         raise InvalidDataError("thens_from is 'favourable', but no row has the favourable outcome")
     codes = items.codes(Z)
-    make = _some_ground_set if settings.support is None else _ground_set
-    ground = make(items, codes, favourable, subgroups, settings)
+    generate_ = _with_chosen_support if settings.support is None else _ground_set
+    ground = generate_(items, codes, favourable, subgroups, settings)
     if ground is None or not len(ground):
         raise InvalidDataError(_why_empty(space, settings))
     return ground
 
 
-def _some_ground_set(
+def _with_chosen_support(
     items: Items, codes: IntArray, favourable: BoolArray, subgroups: Subgroups | None, settings: AresSettings
 ) -> GroundSet | None:
-    """The ground set at the highest support that makes it large enough."""
+    """The ground set at the highest support for which it is large enough."""
     best = None
     for support in SUPPORTS:
         try:
             found = _ground_set(items, codes, favourable, subgroups, replace(settings, support=support))
         except InvalidParameterError:
             if best is not None:
-                break  # more itemsets than allowed: the one before must do
-            continue  # no itemset yet
+                break  # too many itemsets: keep the previous one
+            continue  # no itemset at this support
         best = found
         if len(best) >= ENOUGH_TRIPLES:
             break
@@ -193,7 +195,7 @@ def _ground_set(
 ) -> GroundSet:
     assert settings.support is not None
     support = settings.support
-    # An itemset must leave room for one more condition in the other If, where there is another.
+    # An itemset must leave room for at least one condition in the other If, where there is one.
     longest = settings.max_width - (1 if subgroups is None or len(subgroups) else 0)
 
     def mine(rows: IntArray) -> Itemsets:
@@ -202,7 +204,7 @@ def _ground_set(
 
     every = mine(codes)
     if not len(every):
-        raise InvalidParameterError(f"support of {support:g} is so high that no itemset is frequent enough; lower it")
+        raise InvalidParameterError(f"no itemset is frequent enough for a support of {support:g}; lower it")
     outer = every if subgroups is None else _descriptors(items, codes[~favourable], subgroups)
     inner, source, then_codes = every, every, codes
     if settings.thens_from == "favourable":
@@ -237,7 +239,7 @@ def _thens(
 def _why_empty(space: FeatureSpace, settings: AresSettings) -> str:
     if len(space.features) == 1:
         return (
-            f"there is one feature alone, {space.names[0]!r}, and the two Ifs of a rule name different ones; "
+            f"there is only one feature, {space.names[0]!r}, and the two Ifs of a rule need different ones; "
             "pass subgroups=[] for rules without an Outer-If"
         )
     at = "" if settings.support is None else f" at support {settings.support:g}"
@@ -285,9 +287,9 @@ def _reduced(evaluated: Evaluated, settings: AresSettings) -> Evaluated:
         chosen = []
         for part in evaluated.chunks():
             bits = evaluated.covers(part)
-            for i, own in zip(part, bits, strict=True):
-                if (own & ~covered).any():
-                    covered |= own
+            for i, row in zip(part, bits, strict=True):
+                if (row & ~covered).any():
+                    covered |= row
                     chosen.append(int(i))
         kept = evaluated.keep(np.array(chosen, dtype=np.int64))
     if settings.select is not None and settings.select < len(kept):
@@ -296,15 +298,15 @@ def _reduced(evaluated: Evaluated, settings: AresSettings) -> Evaluated:
     return kept
 
 
-def _rule(made: Evaluated, triple: int) -> TwoLevelRule:
-    ground = made.ground
-    pair = int(made.triples.pair[triple])
+def _rule(evaluated: Evaluated, triple: int) -> TwoLevelRule:
+    ground = evaluated.ground
+    pair = int(evaluated.triples.pair[triple])
 
     def conditions(members: tuple[int, ...]) -> tuple[Condition, ...]:
         return tuple(_condition(ground.items, i) for i in members)
 
     return TwoLevelRule(
-        conditions(ground.outer.members(int(made.triples.outer[triple]))),
+        conditions(ground.outer.members(int(evaluated.triples.outer[triple]))),
         conditions(ground.inner.members(int(ground.pair_inner[pair]))),
         conditions(ground.thens.members(int(ground.pair_then[pair]))),
     )
@@ -319,9 +321,9 @@ def _condition(items: Items, item: int) -> Condition:
     return Condition(name, it.category, it.low, it.high, first, last)
 
 
-def _notes(made: Prepared, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
+def _notes(prepared: Prepared, evaluated: Evaluated, best: Optimum, monitor: Monitor) -> tuple[str, ...]:
     notes = []
-    if not made.case.favourable.any() and not best.rules:
+    if not prepared.case.favourable.any() and not best.rules:
         notes.append("the favourable outcome never occurred, neither in the rows given nor in any that was tried")
     elif not best.rules:
         notes.append("no triple of the ground set gives anybody recourse")
@@ -352,37 +354,37 @@ def _summary(
 
 
 def _result(
-    made: Prepared,
+    prepared: Prepared,
     chosen: Evaluated | None,
     triples: Sequence[int],
     summary: GroundSetSummary,
     monitor: Monitor,
     notes: tuple[str, ...],
 ) -> RecourseSet:
-    rows = np.flatnonzero(~made.case.favourable)
-    inputs, space = made.Z[rows], made.case.cost.space
+    rows = np.flatnonzero(~prepared.case.favourable)
+    inputs, space = prepared.Z[rows], prepared.case.cost.space
     rules = tuple(_rule(chosen, t) for t in triples) if chosen is not None else ()
     costs = np.array([chosen.costs(t) for t in triples] if chosen is not None else []).reshape(len(rules), len(rows))
-    refused = _check_again(made, rules, inputs, costs)
-    if refused:
-        notes = (*notes, f"{refused:,} counterfactual(s) were favourable once and not when predicted again: left out")
-    tally = made.box.decide.tally
+    dropped = _drop_unconfirmed(prepared, rules, inputs, costs)
+    if dropped:
+        notes = (*notes, f"{dropped:,} counterfactual(s) were favourable once and not when predicted again: left out")
+    tally = prepared.box.decide.tally
     return RecourseSet(
         space=space,
-        cost=made.case.cost,
-        budget=made.case.budget,
+        cost=prepared.case.cost,
+        budget=prepared.case.budget,
         rules=rules,
         inputs=inputs,
         rows=rows,
-        n_rows=len(made.Z),
+        n_rows=len(prepared.Z),
         matches=np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape),
         costs=costs,
         provenance=Provenance(
             version=__version__,
-            model=made.box.name,
+            model=prepared.box.name,
             method=summary.method,
-            favourable=made.box.decide.described,
-            generator=repr(made.settings),
+            favourable=prepared.box.decide.described,
+            generator=repr(prepared.settings),
             candidates=summary.evaluated,
             model_calls=tally.calls,
             model_rows=tally.rows,
@@ -390,24 +392,26 @@ def _result(
             notes=notes,
         ),
         ground_set=summary,
-        model=made.box,
+        model=prepared.box,
     )
 
 
-def _check_again(made: Prepared, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray) -> int:
-    """Predict the cheapest counterfactual of each input again; take those back that are not favourable now.
+def _drop_unconfirmed(
+    prepared: Prepared, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray
+) -> int:
+    """Predict the cheapest counterfactual of each input again, drop those that are unfavourable, and count them.
 
-    A model whose sums depend on the batch may say otherwise right on its boundary. Returns how many were taken back.
+    A model whose sums depend on the batch may predict differently right on its boundary.
     """
-    refused, waiting = 0, np.flatnonzero(np.isfinite(costs).any(axis=0))
+    dropped, waiting = 0, np.flatnonzero(np.isfinite(costs).any(axis=0))
     while waiting.size:
         pick = costs[:, waiting].argmin(axis=0)
         after = inputs[waiting].copy()
         for i, rule in enumerate(rules):
-            after[pick == i] = rule.applied(made.case.cost.space, after[pick == i])
-        wrong = ~made.box.favourable(after)
+            after[pick == i] = rule.applied(prepared.case.cost.space, after[pick == i])
+        wrong = ~prepared.box.favourable(after)
         costs[pick[wrong], waiting[wrong]] = np.inf
-        refused += int(wrong.sum())
+        dropped += int(wrong.sum())
         waiting = waiting[wrong]
         waiting = waiting[np.isfinite(costs[:, waiting]).any(axis=0)]
-    return refused
+    return dropped

@@ -1,8 +1,7 @@
-"""What a rule set gains by one more triple, and by one in another's place: a kernel and its plain twin.
+"""Gains of adding a triple to a rule set, and of replacing each rule by it: a kernel and its plain twin.
 
-For each input the best and the second best worth in R, and whose the best is, are enough to know what becomes of it
-when any one rule leaves. So one look at a triple's bits gives what adding it brings and what putting it in the place
-of each rule brings, all at once.
+For each input the best and the second best worth in R, and the rule that gives the best, determine its worth without
+any one rule. So a single pass over a triple's bits gives the gains of adding it and of replacing each rule by it.
 """
 
 from __future__ import annotations
@@ -21,70 +20,74 @@ from globece.space import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where a rule set stands: for each input the best and second best worth in it, and which rule gives the best."""
+    """State of a rule set: for each input the best and second best worth in it, and the rule that gives the best."""
 
     rules: tuple[int, ...]
     best: IntArray
     second: IntArray
-    owner: IntArray  # place in ``rules``; -1 where no rule serves the input
-    total: int  # in UNIT, the constant left out
+    owner: IntArray  # index into ``rules``; -1 where no rule serves the input
+    total: int  # in UNIT, without the constant
 
     def without(self, terms: Terms) -> IntArray:
-        """What leaving each rule out changes."""
+        """Change of the total without each rule."""
         lost = np.zeros(len(self.rules), dtype=np.int64)
         served = self.owner >= 0
         np.add.at(lost, self.owner[served], (self.second - self.best)[served])
-        return lost - terms.own[list(self.rules)]
+        return lost - terms.fixed[list(self.rules)]
 
 
 class Ledger:
-    """Evaluated triples with an objective: gives standings, and gains against them."""
+    """Evaluated triples with an objective: computes standings, and gains relative to them."""
 
-    def __init__(self, made: Evaluated, terms: Terms) -> None:
-        self.made, self.terms = made, terms
-        n_words = made.outer.shape[1]
-        self._flips: Words = made.flips if terms.needs_flip else np.full((1, n_words), np.iinfo(np.uint64).max, "u8")
-        self._change = made.change_of if terms.needs_flip else np.zeros(len(made), dtype=np.int64)
-        # without a price on cost no item needs to be looked up
-        self._items = made.ground.changes.items if terms.per_cost else np.empty((len(self._flips), 0), dtype=np.int64)
+    def __init__(self, evaluated: Evaluated, terms: Terms) -> None:
+        self.evaluated, self.terms = evaluated, terms
+        n_words = evaluated.outer.shape[1]
+        self._flips: Words = (
+            evaluated.flips if terms.needs_flip else np.full((1, n_words), np.iinfo(np.uint64).max, "u8")
+        )
+        self._change = evaluated.change_of if terms.needs_flip else np.zeros(len(evaluated), dtype=np.int64)
+        # without a weight on cost no items are needed
+        self._items = (
+            evaluated.ground.changes.items if terms.per_cost else np.empty((len(self._flips), 0), dtype=np.int64)
+        )
 
     def worths(self, triple: int) -> IntArray:
-        """What a triple is worth to each input; 0 where it does not serve it."""
+        """Worth of a triple to each input; 0 where it does not serve it."""
         which = np.array([triple])
-        bits = self.made.covers(which) if self.terms.needs_flip else self.made.matches(which)
-        worth = np.full(self.made.n, self.terms.worth, dtype=np.int64)
+        bits = self.evaluated.covers(which) if self.terms.needs_flip else self.evaluated.matches(which)
+        worth = np.full(self.evaluated.n, self.terms.worth, dtype=np.int64)
         if self.terms.per_cost:
-            cost = self.made.costs_of_change(int(self.made.change_of[triple]))
+            cost = self.evaluated.costs_of_change(int(self.evaluated.change_of[triple]))
             worth -= np.rint(self.terms.per_cost * cost).astype(np.int64)
-        return np.where(unpack(bits[0], self.made.n), worth, 0)
+        return np.where(unpack(bits[0], self.evaluated.n), worth, 0)
 
     def standing(self, rules: Sequence[int]) -> Standing:
-        """Where a rule set stands."""
-        n = self.made.n
+        """The standing of a rule set."""
+        n = self.evaluated.n
         best, second = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         owner = np.full(n, -1, dtype=np.int64)
-        for place, triple in enumerate(rules):
+        for index, triple in enumerate(rules):
             worth = self.worths(triple)
             better = worth > best
             second = np.where(better, best, np.maximum(second, worth))
-            owner, best = np.where(better, place, owner), np.maximum(best, worth)
-        own = int(self.terms.own[list(rules)].sum()) if len(rules) else 0
-        return Standing(tuple(rules), best, second, owner, int(best.sum()) + own)
+            owner, best = np.where(better, index, owner), np.maximum(best, worth)
+        fixed = int(self.terms.fixed[list(rules)].sum()) if len(rules) else 0
+        return Standing(tuple(rules), best, second, owner, int(best.sum()) + fixed)
 
     def gains(self, standing: Standing, which: IntArray) -> IntArray:
-        """What each triple changes: in the place of each rule, and, in the last column, beside them all."""
-        made, terms = self.made, self.terms
+        """Gain of each triple: replacing each rule and, in the last column, added to them all."""
+        evaluated, terms = self.evaluated, self.terms
         out = np.zeros((len(which), len(standing.rules) + 1), dtype=np.int64)
         _kernel(
-            made.triples.outer[which],
-            made.inner_of[which],
+            evaluated.triples.outer[which],
+            evaluated.inner_of[which],
             self._change[which],
-            made.outer,
-            made.inner,
+            evaluated.outer,
+            evaluated.inner,
             self._flips,
             self._items,
-            made.item_costs,
-            made.l2,
+            evaluated.item_costs,
+            evaluated.l2,
             terms.worth,
             terms.per_cost,
             standing.best,
@@ -92,18 +95,18 @@ class Ledger:
             standing.owner,
             out,
         )
-        out += terms.own[which][:, None]
+        out += terms.fixed[which][:, None]
         out[:, :-1] += standing.without(terms)
         return out
 
     def plain_gains(self, standing: Standing, which: IntArray) -> IntArray:
-        """The same as :meth:`gains`, by making each rule set and summing it up."""
+        """The same as :meth:`gains`, by building each rule set and summing it up."""
         rules = list(standing.rules)
         out = np.empty((len(which), len(rules) + 1), dtype=np.int64)
         for i, triple in enumerate(which):
-            for place in range(len(rules) + 1):
-                left = rules[:place] + rules[place + 1 :]
-                out[i, place] = self.standing([*left, int(triple)]).total - standing.total
+            for index in range(len(rules) + 1):
+                left = rules[:index] + rules[index + 1 :]
+                out[i, index] = self.standing([*left, int(triple)]).total - standing.total
         return out
 
 
@@ -151,7 +154,7 @@ def _kernel(
                 out[t, alone] += gain
                 e = owner[i]
                 if e >= 0:
-                    # its rule gone, the input falls back on the second best, unless this triple is better
+                    # without its rule the input falls back on the second best, unless this triple is better
                     out[t, e] += max(second[i], u) - second[i] - gain
         for e in range(alone):
             out[t, e] += out[t, alone]

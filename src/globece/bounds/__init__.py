@@ -1,4 +1,4 @@
-"""How low can it go? Bounds that no recourse of an affected input can undercut, whatever the directions."""
+"""Lower bounds on the cost of recourse of each affected input, whatever the directions."""
 
 from globece.bounds.result import LowerBound, lower_bound
 

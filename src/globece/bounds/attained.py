@@ -1,4 +1,4 @@
-"""Is a bound attained, and does anything refute it? Both are settled with the user's own model."""
+"""Whether a bound is attained, and whether anything refutes it, according to the user's model."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from globece.case.affected import Affected
 from globece.costs import CostModel
 from globece.errors import VerificationError
-from globece.space import BoolArray, Feature, FeatureSpace, FloatArray
+from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
-EQUAL = 1e-9  # relative above a cost of 1, absolute below: costs that are taken to be the same
-SAMPLE = 512  # changes on which a compiled model is held against the user's own
+EQUAL = 1e-9  # tolerance for equal costs: relative above a cost of 1, absolute below
+SAMPLE = 512  # changes on which a compiled model is compared with the user's
 
 
 def attains(problem: Affected, rows: FloatArray, points: FloatArray, bound: FloatArray) -> BoolArray:
-    """Whether each point is one that its row may become, costs the bound, and is favourable, compiled and original."""
+    """Whether each point satisfies the constraints, costs the bound, and is favourable to both models."""
     out = np.zeros(len(rows), dtype=bool)
     known = np.flatnonzero(np.isfinite(bound) & (np.isnan(points) == np.isnan(rows)).all(axis=1))
     if not known.size:
@@ -25,16 +25,14 @@ def attains(problem: Affected, rows: FloatArray, points: FloatArray, bound: Floa
     paid = problem.cost.between(Z, after)
     same = np.abs(paid - bound[known]) <= EQUAL * np.maximum(1.0, bound[known])
     same &= may_become(problem.space, Z, after)
-    left = known[same]
-    if left.size:
+    if same.any():
         model = problem.model
-        yes = model.favourable(after[same])
-        out[left] = yes & model.followed.favourable(after[same])
+        out[known[same]] = model.favourable(after[same]) & model.followed.favourable(after[same])
     return out
 
 
 def may_become(space: FeatureSpace, Z: FloatArray, after: FloatArray) -> BoolArray:
-    """Whether the constraints let each row become the one beside it."""
+    """Whether the constraints allow each row of ``Z`` to become the same row of ``after``."""
     out = np.ones(len(Z), dtype=bool)
     for f in space.features:
         x, z = Z[:, f.columns], after[:, f.columns]
@@ -46,21 +44,21 @@ def may_become(space: FeatureSpace, Z: FloatArray, after: FloatArray) -> BoolArr
             out &= stays | (valid & np.array(f.permitted)[z.argmax(axis=1)])
         else:
             before, now = x[:, 0], z[:, 0]
-            low, high = settled_range(f, float(space.rounding[f.start]))
+            low, high = rounded_range(f, float(space.rounding[f.start]))
             ok = (now >= low) & (now <= high)
             ok &= f.sense * (now - before) >= 0
             if f.whole:
                 steps = now - np.clip(before, f.low, f.high)  # a row outside its range enters it first
                 ok &= (np.rint(steps) == steps) | (now == f.low) | (now == f.high)
             if f.kind == "ordinal":
-                place = np.nan_to_num(now).astype(np.int64).clip(0, len(f.permitted) - 1)
-                ok &= np.array(f.permitted)[place]
+                code = np.nan_to_num(now).astype(np.int64).clip(0, len(f.permitted) - 1)
+                ok &= np.array(f.permitted)[code]
             out &= stays | ok
     return out
 
 
-def settled_range(feature: Feature, unit: float) -> tuple[float, float]:
-    """A feature's range, its ends rounded to the column's own type outwards."""
+def rounded_range(feature: Feature, unit: float) -> tuple[float, float]:
+    """A feature's range, with its ends rounded outwards to the column's type."""
     low, high = feature.low, feature.high
     return (low - unit * abs(low) if np.isfinite(low) else low), (
         high + unit * abs(high) if np.isfinite(high) else high
@@ -68,7 +66,7 @@ def settled_range(feature: Feature, unit: float) -> tuple[float, float]:
 
 
 def refute(problem: Affected, bound: FloatArray, within: FloatArray | None) -> None:
-    """Raise if a counterfactual is known that costs less than its bound, or if a sample of changes shows one.
+    """Raise if a known counterfactual, or one of a sample of changes, costs less than its bound.
 
     Parameters
     ----------
@@ -77,51 +75,48 @@ def refute(problem: Affected, bound: FloatArray, within: FloatArray | None) -> N
     bound
         A bound for each input.
     within
-        What a counterfactual of each input costs that the user's own model has confirmed; ``inf`` where none is known.
+        Cost of a counterfactual of each input that the user's model has confirmed; ``inf`` where none is known.
     """
     name = problem.model.name
     if within is not None:
         wrong = bound > within + EQUAL * np.maximum(1.0, np.where(np.isfinite(within), within, 1.0))
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise VerificationError(
-                f"no bound is known: {name} as compiled gives input {i} a bound of {bound[i]:.6g}, and a "
-                f"counterfactual of {within[i]:.6g} flips {name} itself; "
-                f"so for {int(wrong.sum()):,} of {len(bound):,} inputs"
-            )
+        _raise_if(wrong, name, np.arange(len(bound)), bound, within)
     if not problem.model.is_compiled or not len(bound):
         return
     rows, after = _changes(problem.space, problem.cost, problem.inputs, np.minimum(bound, problem.budget))
     if not len(rows):
         return
-    theirs, margin = problem.model.favourable(after), problem.model.followed.margin(after)
-    differ = theirs != problem.model.followed.favourable(after)
+    flips, margin = problem.model.favourable(after), problem.model.followed.margin(after)
+    differ = flips != problem.model.followed.favourable(after)
     differ &= np.abs(margin) > 1e-6 * np.abs(margin).max(initial=0.0)  # nearer than that it may be rounding
     if differ.any():
         raise VerificationError(
-            f"no bound is known: {name} as compiled and {name} itself disagree on {int(differ.sum()):,} of "
+            f"no bound is known: the compiled {name} and {name} itself disagree on {int(differ.sum()):,} of "
             f"{len(rows):,} changes that were tried"
         )
     paid = problem.cost.between(problem.inputs[rows], after)
-    wrong = theirs & (paid < bound[rows] - EQUAL * np.maximum(1.0, paid))
+    _raise_if(flips & (paid < bound[rows] - EQUAL * np.maximum(1.0, paid)), name, rows, bound, paid)
+
+
+def _raise_if(wrong: BoolArray, name: str, rows: IntArray, bound: FloatArray, paid: FloatArray) -> None:
+    """Raise if any change of these rows is wrong: favourable, and cheaper than the row's bound."""
     if wrong.any():
         i = int(np.argmax(wrong))
         raise VerificationError(
-            f"no bound is known: {name} as compiled gives input {rows[i]} a bound of {bound[rows[i]]:.6g}, and a "
-            f"change that costs {paid[i]:.6g} flips {name} itself; "
-            f"so for {int(wrong.sum()):,} of {len(rows):,} changes tried"
+            f"no bound is known: the compiled {name} gives input {rows[i]} a bound of {bound[rows[i]]:.6g}, and a "
+            f"change that costs {paid[i]:.6g} flips {name} itself; so for {int(wrong.sum()):,} of {len(rows):,} changes"
         )
 
 
 def _changes(space: FeatureSpace, cost: CostModel, Z: FloatArray, limit: FloatArray) -> tuple[Any, FloatArray]:
-    """Random changes of some rows, of one feature or of several together, most of them below a limit."""
+    """Random changes of some rows, of one or several features, most of them cheaper than a limit."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, len(Z), SAMPLE) if len(Z) > SAMPLE else np.resize(np.arange(len(Z)), SAMPLE)
     after = Z[rows].copy()
     if not space.movable:
         return rows[:0], after[:0]
     spent = np.where(np.isfinite(limit[rows]), limit[rows], 10.0) * rng.random(SAMPLE)
-    share = 1.0 / rng.integers(1, 4, SAMPLE)  # one feature takes it all, or two or three together
+    share = 1.0 / rng.integers(1, 4, SAMPLE)  # spread over one, two or three features
     for f in space.movable:
         moves = rng.random(SAMPLE) < np.maximum(share, 1.0 / len(space.movable))
         if f.is_block:

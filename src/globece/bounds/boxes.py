@@ -1,4 +1,4 @@
-"""Leaves as boxes: which values each feature may have for a tree to give that leaf, and what it costs to get there."""
+"""Leaves as boxes: the values of each feature for which a tree gives that leaf, and the cost of getting there."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from globece.costs import CostModel
 from globece.models.trees.kernel import Trees
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
-MOST_CATEGORIES = 64  # a block with more is taken to be free: the bound stays valid
+MOST_CATEGORIES = 64  # a block with more is taken to cost nothing: the bound stays valid
 
 
 class Boxes(NamedTuple):
     """The leaves of an ensemble, tree by tree, and the sides of each one's box.
 
-    A side concerns one *dimension*: the encoded column of a continuous or ordinal feature, or beyond those a block.
+    A side concerns one *dimension*: the encoded column of a continuous or ordinal feature or, after those, a block.
     """
 
     leaf: IntArray  # (leaves,) node
@@ -27,22 +27,22 @@ class Boxes(NamedTuple):
     dimension: IntArray  # (sides,)
     low: FloatArray  # (sides,) values must be above it ...
     high: FloatArray  # (sides,) ... and not above this one
-    missing: NDArray[np.uint8]  # (sides,) 1 if a missing value gets there
-    categories: NDArray[np.uint64]  # (sides,) bits of the categories that get there
+    missing: NDArray[np.uint8]  # (sides,) 1 if missing values are inside
+    categories: NDArray[np.uint64]  # (sides,) bits of the categories inside
 
 
-class Fares(NamedTuple):
-    """What it costs to enter a box, side by side."""
+class EntryCosts(NamedTuple):
+    """What it costs to enter each side of a box."""
 
-    up: FloatArray  # (sides,) the value to rise to, and its place on the cost model's scale
+    up: FloatArray  # (sides,) the value to rise to, and its position on the cost model's scale
     up_at: FloatArray
     down: FloatArray  # (sides,) the value to fall to
     down_at: FloatArray
-    lowest: FloatArray  # (columns,) how far one may fall; inf where one may not
-    highest: FloatArray  # (columns,) how far one may rise; -inf where one may not
-    rate: FloatArray  # (columns,) cost per unit where that is the same throughout; 0 elsewhere
+    lowest: FloatArray  # (columns,) lowest value that may be moved to; inf if it may not fall
+    highest: FloatArray  # (columns,) highest value that may be moved to; -inf if it may not rise
+    rate: FloatArray  # (columns,) cost per unit on a linear scale; 0 on others
     price: FloatArray  # (blocks,)
-    permitted: NDArray[np.uint64]  # (blocks,) bits of the categories one may move to
+    permitted: NDArray[np.uint64]  # (blocks,) bits of the categories that may be moved to
 
 
 def boxes_of(trees: Trees, space: FeatureSpace) -> Boxes:
@@ -87,27 +87,27 @@ def _find(  # type: ignore[no-untyped-def]
             above = parent[here]
             second = here == child[above] + 1
             here = above
-            looked_at, odd = slot[above], -1
-            if looked_at < 0:
-                odd = ~looked_at
-                looked_at = odd_slot[odd]
-            # what this split asks of its dimension
-            where, lo, hi, bits = looked_at, -np.inf, np.inf, everything
-            if looked_at >= width or block_of[looked_at] >= 0:
-                b = looked_at - width if looked_at >= width else block_of[looked_at]
+            tested, odd = slot[above], -1
+            if tested < 0:
+                odd = ~tested
+                tested = odd_slot[odd]
+            # the side of this split
+            where, lo, hi, bits = tested, -np.inf, np.inf, everything
+            if tested >= width or block_of[tested] >= 0:
+                b = tested - width if tested >= width else block_of[tested]
                 where = width + b
                 if widths[b] <= 64:
                     bits = np.uint64(0)
                     for c in range(widths[b]):
                         if odd >= 0:
                             side = odd_side[odd_start[odd] + c] != 0
-                        elif looked_at >= width:
+                        elif tested >= width:
                             side = c > threshold[above]
                         else:
-                            side = (1.0 if starts[b] + c == looked_at else 0.0) > threshold[above]
+                            side = (1.0 if starts[b] + c == tested else 0.0) > threshold[above]
                         if side == second:
                             bits |= one << np.uint64(c)
-            elif odd >= 0:  # the hull of the pieces that go this way
+            elif odd >= 0:  # the hull of the pieces on this side
                 begin, end = odd_start[odd], odd_start[odd + 1]
                 lo, hi = np.inf, -np.inf
                 for p in range(begin, end):
@@ -135,8 +135,8 @@ def _find(  # type: ignore[no-untyped-def]
     return leaf, tree, first, dimension[:at], low[:at], high[:at], absent[:at], categories[:at]
 
 
-def fares_of(boxes: Boxes, cost: CostModel, Z: FloatArray) -> Fares:
-    """Price the way into every box for rows like these."""
+def entry_costs_of(boxes: Boxes, cost: CostModel, Z: FloatArray) -> EntryCosts:
+    """Costs of entering every box, for these rows."""
     space = cost.space
     up, down = np.full(len(boxes.low), np.inf), np.full(len(boxes.low), -np.inf)
     up_at, down_at = np.zeros(len(up)), np.zeros(len(up))
@@ -146,25 +146,25 @@ def fares_of(boxes: Boxes, cost: CostModel, Z: FloatArray) -> Fares:
         if not f.can_move:
             continue
         up[mine], down[mine] = landing(f, boxes.low[mine], boxes.high[mine], Z[:, f.start])
-        if (unit := 2.0 * float(space.rounding[f.start])) > 0.0:  # a column of fewer digits may round into the box
+        if (unit := 2.0 * float(space.rounding[f.start])) > 0.0:  # a narrow column may round into the box
             with np.errstate(invalid="ignore", over="ignore"):
                 up[mine] = np.where(np.isfinite(up[mine]), up[mine] - unit * np.abs(up[mine]), up[mine])
                 down[mine] = np.where(np.isfinite(down[mine]), down[mine] + unit * np.abs(down[mine]), down[mine])
         scale, weight = cost.scales[f.name], cost.weight(f)
-        with np.errstate(over="ignore"):  # an open side is endlessly far
+        with np.errstate(over="ignore"):  # open sides are infinite
             up_at[mine], down_at[mine] = weight * scale(up[mine]), weight * scale(down[mine])
         rate[f.start] = weight * scale.slopes[0] if scale.is_linear else 0.0
         lowest[f.start] = f.low if f.sense <= 0 else np.inf
         highest[f.start] = f.high if f.sense >= 0 else -np.inf
     price = np.array([cost.weight(f) if f.can_move else np.inf for f in space.blocks])
     bits = [_bits(np.array(f.permitted[:MOST_CATEGORIES])) for f in space.blocks]
-    return Fares(up, up_at, down, down_at, lowest, highest, rate, price, np.array(bits, dtype=np.uint64))
+    return EntryCosts(up, up_at, down, down_at, lowest, highest, rate, price, np.array(bits, dtype=np.uint64))
 
 
 def landing(f: Feature, low: FloatArray, high: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The first value above each ``low`` and the first not above each ``high`` that rows with these values can have."""
+    """The first value above each ``low``, and the first not above each ``high``, that these rows can reach."""
     known = x[~np.isnan(x)]
-    if f.whole and (np.rint(known) == known).all():  # it stands on whole numbers, and stays on them
+    if f.whole and (np.rint(known) == known).all():  # whole numbers stay whole
         return np.floor(low) + 1.0, np.floor(high)
     return np.nextafter(low, np.inf), high
 
@@ -173,8 +173,8 @@ def _bits(flags: BoolArray) -> int:
     return sum(1 << i for i, flag in enumerate(flags) if flag)
 
 
-def places(cost: CostModel, Z: FloatArray) -> FloatArray:
-    """Each row's place on the cost model's scales."""
+def scale_positions(cost: CostModel, Z: FloatArray) -> FloatArray:
+    """Each row's position on the cost model's scales."""
     out = np.zeros(Z.shape)
     for f in cost.space.scalars:
         if f.can_move:
@@ -183,7 +183,9 @@ def places(cost: CostModel, Z: FloatArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, codes: IntArray, l2: bool) -> float:
+def entry(
+    boxes: Boxes, entry_costs: EntryCosts, i: int, x: FloatArray, at: FloatArray, codes: IntArray, l2: bool
+) -> float:
     """Cost (squared, for l2) at which a row enters the box of leaf i; ``inf`` where it cannot."""
     total = 0.0
     width = len(x)
@@ -193,23 +195,31 @@ def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, cod
         if d >= width:
             b = d - width
             if (boxes.categories[s] >> np.uint64(min(codes[b], 63))) & np.uint64(1) == 0:
-                if boxes.categories[s] & fares.permitted[b] == 0:
+                if boxes.categories[s] & entry_costs.permitted[b] == 0:
                     return np.inf
-                part = fares.price[b]
+                part = entry_costs.price[b]
         elif x[d] != x[d]:
             if boxes.missing[s] == 0:
                 return np.inf
         elif boxes.low[s] >= boxes.high[s]:
-            return np.inf  # no number gets there; a missing value may
+            return np.inf  # no number is inside; a missing value may be
         elif x[d] <= boxes.low[s]:
-            if fares.up[s] > fares.highest[d]:
+            if entry_costs.up[s] > entry_costs.highest[d]:
                 return np.inf
-            # a difference of values is more precise than one of places on the scale
-            part = (fares.up[s] - x[d]) * fares.rate[d] if fares.rate[d] else fares.up_at[s] - at[d]
+            # a difference of values is more precise than one of positions on the scale
+            part = (
+                (entry_costs.up[s] - x[d]) * entry_costs.rate[d]
+                if entry_costs.rate[d]
+                else entry_costs.up_at[s] - at[d]
+            )
         elif x[d] > boxes.high[s]:
-            if fares.down[s] < fares.lowest[d]:
+            if entry_costs.down[s] < entry_costs.lowest[d]:
                 return np.inf
-            part = (x[d] - fares.down[s]) * fares.rate[d] if fares.rate[d] else at[d] - fares.down_at[s]
+            part = (
+                (x[d] - entry_costs.down[s]) * entry_costs.rate[d]
+                if entry_costs.rate[d]
+                else at[d] - entry_costs.down_at[s]
+            )
         part = max(part, 0.0)
         total += part * part if l2 else part
     return total
@@ -218,7 +228,7 @@ def entry(boxes: Boxes, fares: Fares, i: int, x: FloatArray, at: FloatArray, cod
 @njit(cache=True, nogil=True)
 def sweep(
     boxes: Boxes,
-    fares: Fares,
+    entry_costs: EntryCosts,
     scores: FloatArray,
     target: float,
     n_trees: int,
@@ -230,10 +240,10 @@ def sweep(
     last: int,
     out: FloatArray,
 ) -> None:
-    """Least cost (squared, for l2) at which every tree's best leaf within reach together reach the target.
+    """Least cost (squared, for l2) at which the best leaves within reach of all trees reach the target.
 
-    It is in this file because Numba's cache of a function only sees changes of the file that the function is in, and
-    this one calls :func:`entry`.
+    It is in this file because it calls :func:`entry`, and Numba's cache of a function only notices changes of the
+    function's own file.
     """
     n_leaves = len(scores)
     price, best = np.empty(n_leaves), np.empty(n_trees)
@@ -241,7 +251,7 @@ def sweep(
     for row in range(first, last):
         best[:] = -np.inf
         for i in range(n_leaves):
-            price[i] = entry(boxes, fares, i, Z[row], at[row], codes[row], l2)
+            price[i] = entry(boxes, entry_costs, i, Z[row], at[row], codes[row], l2)
             if price[i] == 0.0:
                 best[boxes.tree[i]] = max(best[boxes.tree[i]], scores[i])
         total = best.sum()

@@ -1,12 +1,12 @@
-"""The minimum cost of one row under a tree ensemble, by branch and bound over runs of cells.
+"""The minimum cost of one row under a tree ensemble, by branch and bound over ranges of cells.
 
-A *region* keeps a run of cells of each column and a set of categories of each block. Its cheapest point costs the sum
-of its cheapest cells, which bounds every point in it from below. A leaf is *open* in a region if its box meets it at a
-cost below the best that is known; where the open leaves of all trees together cannot reach the favourable outcome,
-nothing in the region can. What is left is split where a tree that could give more keeps the cheapest point out.
+A *region* is a range of cells of each column and a set of categories of each block. The cost of its cheapest point, the
+sum of its cheapest cells, bounds all points in it from below. A leaf is *open* in a region if its box intersects it at
+a cost below the best known one; if the open leaves of all trees together cannot reach the favourable outcome, no point
+in the region can. Otherwise the region is split on a side of an open leaf that scores higher than the cheapest point's.
 
-Nothing here rests on a solver's tolerances: sums of scores are compared with as much slack as their rounding can make,
-and a point whose score is that near the boundary is put to the models themselves.
+There are no solver tolerances: sums of scores are compared with bounds on their rounding errors, and a point whose
+score is within these is passed to the models themselves.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from globece.bounds.cells import Course, Int32Array
+from globece.bounds.cells import Int32Array, Reach
 from globece.space import FloatArray, IntArray
 
 DONE, PAUSED, ASKING = 0, 1, 2
-DEEPEST = 1024  # regions waiting at a time; one more is given up, with its bound
+DEEPEST = 1024  # regions waiting at a time; further ones are given up, with their bounds
 ASKED = 64  # points that wait for the models' answer
-ROUNDS = 3  # of narrowing a region by what its open leaves have in common
-KEPT = 256  # depths at which open leaves are remembered
+ROUNDS = 3  # of narrowing a region to the hull of its open leaves
+KEPT = 256  # depths at which open leaves are stored
 
 
 class Forest(NamedTuple):
@@ -36,13 +36,13 @@ class Forest(NamedTuple):
     low: Int32Array  # (sides,) first and last cell, among those in reach
     high: Int32Array
     categories: NDArray[np.uint64]  # (sides,)
-    score: FloatArray  # (contests, leaves)
-    target: FloatArray  # (contests,) below it a sum is not favourable for sure ...
-    clear: FloatArray  # (contests,) ... and from here on it is
+    score: FloatArray  # (conditions, leaves)
+    target: FloatArray  # (conditions,) below it a sum is certainly unfavourable ...
+    clear: FloatArray  # (conditions,) ... and from here on certainly favourable
 
 
 class Search(NamedTuple):
-    """A search as it stands: regions that wait, and what has been found. All of it is written to."""
+    """State of a search: waiting regions, and what has been found. All arrays are modified in place."""
 
     low: Int32Array  # (DEEPEST, dimensions)
     high: Int32Array
@@ -51,34 +51,33 @@ class Search(NamedTuple):
     depth: Int32Array
     alive: Int32Array  # (KEPT, leaves) leaves that were open in the last region of each depth
     n_alive: IntArray  # (KEPT,)
-    counts: IntArray  # (4,): regions that wait, regions seen, points that wait for an answer, points found
-    best: FloatArray  # (2,): least cost found, and least bound of what was given up
+    counts: IntArray  # (4,): waiting regions, regions seen, points waiting for an answer, points found
+    best: FloatArray  # (2,): least cost found, and least bound of the regions given up
     point: Int32Array  # (dimensions,) cells of the best
     asked: Int32Array  # (ASKED, dimensions)
     price: FloatArray  # (ASKED,)
 
 
 def forest_of(
-    course: Course,
+    reach: Reach,
     n_cells: IntArray,
     sides: tuple[Int32Array, Int32Array, Int32Array, NDArray[np.uint64], NDArray[np.uint8]],
     leaves: tuple[IntArray, IntArray, FloatArray],
     targets: tuple[FloatArray, FloatArray],
     n_trees: int,
 ) -> Forest:
-    """Keep the leaves whose boxes hold cells in reach, with their sides among these."""
-    # for every cell how many cells in reach come before it
+    """The leaves whose boxes contain cells in reach, with sides in terms of these cells."""
+    # for every cell the number of cells in reach before it
     before = np.concatenate(
         [
-            np.append(0, np.cumsum(np.isin(np.arange(n), course.cell[a:b])))
-            for n, a, b in zip(n_cells, course.start[:-1], course.start[1:], strict=True)
+            np.append(0, np.cumsum(np.isin(np.arange(n), reach.cell[a:b])))
+            for n, a, b in zip(n_cells, reach.start[:-1], reach.start[1:], strict=True)
         ]
         or [np.zeros(1, np.int64)]
     )
     offset = np.cumsum([0, *(n_cells + 1)])[:-1]
-    made: Any = _reduce(*course, before.astype(np.int64), offset.astype(np.int64), *sides, *leaves, n_trees)
-    first_leaf, first_side, dimension, low, high, categories, score = made
-    return Forest(first_leaf, first_side, dimension, low, high, categories, score, *targets)
+    parts: Any = _reduce(*reach, before.astype(np.int64), offset.astype(np.int64), *sides, *leaves, n_trees)
+    return Forest(*parts, *targets)
 
 
 @njit(cache=True)
@@ -87,11 +86,11 @@ def _reduce(  # type: ignore[no-untyped-def]
     first_side, tree, score, n_trees,
 ):  # fmt: skip
     n = len(tree)
-    reach = np.zeros(len(start) - 1, np.uint64)  # categories
-    for d in range(len(reach)):
+    reachable = np.zeros(len(start) - 1, np.uint64)  # categories
+    for d in range(len(reachable)):
         if block[d]:
             for c in range(start[d], start[d + 1]):
-                reach[d] |= np.uint64(1) << np.uint64(min(cell[c], 63))
+                reachable[d] |= np.uint64(1) << np.uint64(min(cell[c], 63))
     kept = np.zeros(n, np.bool_)
     n_kept, n_sides = 0, 0
     for i in range(n):
@@ -106,7 +105,7 @@ def _reduce(  # type: ignore[no-untyped-def]
                 continue
             sides += 1
             if block[d]:
-                ok = ok and (categories[s] & reach[d]) != 0
+                ok = ok and (categories[s] & reachable[d]) != 0
             elif high[s] < low[s]:
                 ok = False
             else:
@@ -139,14 +138,14 @@ def _reduce(  # type: ignore[no-untyped-def]
     return np.cumsum(first_leaf), sides_at, dims, lo, hi, bits, scores
 
 
-def start(course: Course, forest: Forest, most: float) -> Search:
-    """A search among all that a row can reach below a cost (squared, for l2)."""
-    n = len(course.home)
+def start(reach: Reach, forest: Forest, most: float) -> Search:
+    """A search among all points within reach below a cost (squared, for l2)."""
+    n = len(reach.home)
     low, high = np.zeros((DEEPEST, n), np.int32), np.zeros((DEEPEST, n), np.int32)
     categories = np.zeros((DEEPEST, n), np.uint64)
-    high[0] = np.diff(course.start) - 1
-    for d in np.flatnonzero(course.block):
-        here = course.cell[course.start[d] : course.start[d + 1]]
+    high[0] = np.diff(reach.start) - 1
+    for d in np.flatnonzero(reach.block):
+        here = reach.cell[reach.start[d] : reach.start[d + 1]]
         categories[0, d] = np.bitwise_or.reduce(np.uint64(1) << np.minimum(here, 63).astype(np.uint64))
     leaves = forest.score.shape[1]
     alive = np.zeros((min(KEPT, DEEPEST), leaves), np.int32)
@@ -168,11 +167,11 @@ def start(course: Course, forest: Forest, most: float) -> Search:
 
 @njit(cache=True, nogil=True)
 def _cheapest(start, cost, home, block, d, low, high, categories, homebit):  # type: ignore[no-untyped-def]
-    """Least cost of a run of cells of one dimension, or of a set of categories."""
+    """Least cost of a range of cells of one dimension, or of a set of categories."""
     if block[d]:
         if categories & homebit[d]:
             return 0.0
-        return cost[start[d]] if home[d] != 0 else cost[start[d] + 1]  # all but home cost the same
+        return cost[start[d]] if home[d] != 0 else cost[start[d] + 1]  # all other categories cost the same
     if low > home[d]:
         return cost[start[d] + low]
     if high < home[d]:
@@ -181,13 +180,13 @@ def _cheapest(start, cost, home, block, d, low, high, categories, homebit):  # t
 
 
 @njit(cache=True, nogil=True)
-def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_], steps: int) -> int:
-    """Go on for some regions; whether the search is done, paused, or waits for answers."""
-    start, cost, cell, home = course.start, course.cost, course.cell, course.home
-    block = course.block
+def run(reach: Reach, forest: Forest, search: Search, loose: NDArray[np.bool_], steps: int) -> int:
+    """Examine some regions; return whether the search is done, paused, or waits for answers."""
+    start, cost, cell, home = reach.start, reach.cost, reach.cell, reach.home
+    block = reach.block
     first_leaf, first_side = forest.first_leaf, forest.first_side
     dims, slo, shi, sbits = forest.dimension, forest.low, forest.high, forest.categories
-    n, n_trees, n_contests = len(home), len(first_leaf) - 1, len(forest.target)
+    n, n_trees, n_conditions = len(home), len(first_leaf) - 1, len(forest.target)
     counts, best = search.counts, search.best
     homebit = np.zeros(n, np.uint64)
     one = np.uint64(1)
@@ -201,9 +200,9 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
     for t in range(n_trees):
         for i in range(first_leaf[t], first_leaf[t + 1]):
             tree_of[i] = t
-    top, least_at, most_at = np.empty(n_contests), np.empty(n_contests), np.empty(n_contests)
-    here_score, tree_top = np.empty(n_contests), np.empty(n_contests)
-    # what the open leaves of one tree have in common
+    top, least_at, most_at = np.empty(n_conditions), np.empty(n_conditions), np.empty(n_conditions)
+    here_score, tree_top = np.empty(n_conditions), np.empty(n_conditions)
+    # the hull of the open leaves of one tree
     seen, hull_lo, hull_hi, hull_bits = (
         np.zeros(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint64),
     )  # fmt: skip
@@ -268,12 +267,12 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
                         open_[kept] = i
                         kept += 1
                         n_here += 1
-                        for j in range(n_contests):
+                        for j in range(n_conditions):
                             tree_top[j] = max(tree_top[j], forest.score[j, i])
                 if n_here == 0:
                     dead = True
                     break
-                for j in range(n_contests):
+                for j in range(n_conditions):
                     top[j] += tree_top[j]
                 # dimensions that all open leaves of this tree restrict
                 for p in range(begin, kept):
@@ -305,7 +304,7 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
             if dead:
                 break
             n_open = kept
-            for j in range(n_contests):
+            for j in range(n_conditions):
                 if top[j] < forest.target[j]:
                     dead = True
             if dead or not narrowed:
@@ -334,10 +333,10 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
         widest, pick, outside, ambiguous = -1.0, -1, -1, False
         q = 0
         for t in range(n_trees):
-            # scores where the point is, and the open leaf that would gain most
+            # scores at the point, and the open leaf that would gain most
             n_in = 0
             begin = q
-            for j in range(n_contests):
+            for j in range(n_conditions):
                 here_score[j] = np.inf
                 tree_top[j] = -np.inf
             while q < n_open and tree_of[open_[q]] == t:
@@ -354,21 +353,21 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
                         break
                 if inside:
                     n_in += 1
-                    for j in range(n_contests):
+                    for j in range(n_conditions):
                         here_score[j] = min(here_score[j], forest.score[j, i])
                         tree_top[j] = max(tree_top[j], forest.score[j, i])
                 else:
                     outside = i
-            if n_in == 0:  # cannot be: the leaf of the cheapest point costs nothing more
+            if n_in == 0:  # impossible: the leaf of the cheapest point costs nothing more
                 dead = True
             ambiguous |= n_in > 1
-            for j in range(n_contests):
+            for j in range(n_conditions):
                 least_at[j] += here_score[j]
                 most_at[j] += tree_top[j]
             for p in range(begin, q):
                 i = open_[p]
                 gain = 0.0
-                for j in range(n_contests):
+                for j in range(n_conditions):
                     gain += max(forest.score[j, i] - tree_top[j], 0.0)
                 if gain > widest and gain > 0.0:
                     widest, pick = gain, i
@@ -376,7 +375,7 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
             best[1] = min(best[1], base)
             continue
         clear, possible = True, True
-        for j in range(n_contests):
+        for j in range(n_conditions):
             clear = clear and least_at[j] >= forest.clear[j]
             possible = possible and most_at[j] >= forest.target[j]
         if clear:
@@ -384,7 +383,7 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
             search.point[:] = point
             counts[3] += 1
             continue
-        if possible:  # too near to say, or only one of several conditions: the models decide
+        if possible:  # too near the boundary: the models decide
             search.asked[counts[2]] = point
             search.price[counts[2]] = base
             counts[2] += 1
@@ -411,16 +410,16 @@ def run(course: Course, forest: Forest, search: Search, loose: NDArray[np.bool_]
         if depth < len(search.alive):
             search.n_alive[depth] = n_open
             search.alive[depth, :n_open] = open_[:n_open]
-        near, far = counts[0], counts[0] + 1  # the far part, nearer the favourable outcome, comes first
+        near, far = counts[0], counts[0] + 1  # the far part, nearer to the favourable outcome, comes first
         if branch < 0:
-            # sides that are wider than what they stand for: take the point's own cell apart
+            # sides that are wider than their leaves: separate the point's cell
             split = -1
             for d in range(n):
                 if loose[d] and not block[d] and lo[d] < hi[d]:
                     split = d
             if split < 0:
-                if ambiguous and possible and course.free.any():
-                    best[1] = min(best[1], base)  # which category it has is not known here
+                if ambiguous and possible and reach.free.any():
+                    best[1] = min(best[1], base)  # the category is not known here
                 continue
             d = split
             counts[0] += 2

@@ -1,9 +1,8 @@
-"""Cells: the values of a feature between which no split of an ensemble can tell, and what it costs a row to get there.
+"""Cells: intervals of a feature that no split of an ensemble distinguishes, and the cost for a row to get there.
 
 The splits cut each dimension (a column, or a block of categories) into cells. Within a cell only the value nearest to
-the row matters, so each row has finitely many points to choose from. A *course* lists the cells that one row can reach,
-with the nearest value and its cost; cells beyond reach are left out, so costs rise on both sides of where the row
-stands.
+the row matters, so each row has finitely many candidate points. A *reach* lists the cells that one row can reach, with
+the nearest value and its cost; costs rise on both sides of the row's own cell.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.bounds.attained import settled_range
+from globece.bounds.attained import rounded_range
 from globece.bounds.boxes import MOST_CATEGORIES, Boxes
 from globece.costs import CostModel
 from globece.models.trees.kernel import Trees
@@ -25,14 +24,14 @@ Int32Array = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The dimensions that an ensemble looks at, and the sides of its leaves' boxes as runs of cells."""
+    """The dimensions that an ensemble tests, and the sides of its leaves' boxes as ranges of cells."""
 
     features: tuple[Feature, ...]  # of each dimension
-    cuts: tuple[FloatArray, ...]  # of each; cell i holds cuts[i-1] < z <= cuts[i]; nothing for a block
-    dimension: Int32Array  # (sides,) place in `features`
+    cuts: tuple[FloatArray, ...]  # of each; cell i holds cuts[i-1] < z <= cuts[i]; empty for a block
+    dimension: Int32Array  # (sides,) index into `features`
     first_cell: Int32Array  # (sides,) for a column
     last_cell: Int32Array
-    loose: NDArray[np.bool_]  # (dimensions,) whether a side may be smaller than its run of cells
+    loose: NDArray[np.bool_]  # (dimensions,) whether a side may be smaller than its range of cells
 
     @classmethod
     def of(cls, boxes: Boxes, trees: Trees, space: FeatureSpace) -> Grid:
@@ -57,27 +56,27 @@ class Grid:
             every = np.unique(np.concatenate([boxes.low[mine], boxes.high[mine], *odd]))
             edges = every[np.isfinite(every)]
             cuts.append(edges)
-            # a box without inside has its last cell before its first
+            # an empty box has its last cell before its first
             first[mine] = np.where(np.isneginf(boxes.low[mine]), 0, np.searchsorted(edges, boxes.low[mine]) + 1)
             last[mine] = np.searchsorted(edges, boxes.high[mine])
         return cls(features, tuple(cuts), dimension, first, last, loose)
 
 
-class Course(NamedTuple):
+class Reach(NamedTuple):
     """The cells that one row can reach, dimension by dimension."""
 
     start: IntArray  # (dimensions + 1,) where each dimension's cells begin
     cost: FloatArray  # (cells,) of a category, or of the nearest value in a cell; squared for l2
     value: FloatArray  # (cells,) category or value
-    cell: Int32Array  # (cells,) place among all cells of the dimension
-    home: Int32Array  # (dimensions,) where the row stands, among those within reach
-    missing: NDArray[np.uint8]  # (dimensions,) 1 where it has no value and stays without
-    free: NDArray[np.uint8]  # (dimensions,) 1 for a block with too many categories: taken to be anywhere at no cost
+    cell: Int32Array  # (cells,) index among all cells of the dimension
+    home: Int32Array  # (dimensions,) the row's own cell, among those within reach
+    missing: NDArray[np.uint8]  # (dimensions,) 1 where the value is missing, and stays so
+    free: NDArray[np.uint8]  # (dimensions,) 1 for a block with too many categories: changes are taken to cost nothing
     block: NDArray[np.uint8]  # (dimensions,) 1 for a block
 
 
-def course_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) -> Course:
-    """List what one row can reach.
+def reach_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) -> Reach:
+    """List the cells that one row can reach.
 
     Parameters
     ----------
@@ -86,8 +85,7 @@ def course_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) 
     x
         The row, encoded.
     rounding
-        Relative rounding of each encoded column where values are kept in another type; a cell may be reached that
-        much earlier.
+        Relative rounding of each encoded column that has a narrower type; a cell may be reached that much earlier.
     """
     values, prices, cells, home, missing = [], [], [], [], np.zeros(len(grid.features), np.uint8)
     free = np.zeros(len(grid.features), np.uint8)
@@ -106,12 +104,12 @@ def course_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) 
         z = float(x[f.start])
         if np.isnan(z):
             missing[d] = 1
-            value, place = np.array([z]), np.zeros(1, dtype=np.int64)
+            value, cell = np.array([z]), np.zeros(1, dtype=np.int64)
             price = np.zeros(1)
         else:
             unit = float(rounding[f.start])
-            low, high = settled_range(f, unit)
-            value, place = nearest(replace(f, low=low, high=high), z, grid.cuts[d])
+            low, high = rounded_range(f, unit)
+            value, cell = nearest(replace(f, low=low, high=high), z, grid.cuts[d])
             near = value
             if unit:
                 toward = 2.0 * unit * np.abs(value)
@@ -119,10 +117,10 @@ def course_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) 
             price = np.where(value == z, 0.0, cost.change(f, np.full(len(value), z), near))
         values.append(value)
         prices.append(price)
-        cells.append(place)
+        cells.append(cell)
         home.append(0 if np.isnan(z) else int(np.flatnonzero(value == z)[0]))
     paid = np.concatenate([np.zeros(0), *prices])
-    return Course(
+    return Reach(
         np.cumsum([0, *(len(v) for v in values)]).astype(np.int64),
         paid * paid if cost.norm == "l2" else paid,
         np.concatenate([np.zeros(0), *values]),
@@ -135,30 +133,30 @@ def course_of(grid: Grid, cost: CostModel, x: FloatArray, rounding: FloatArray) 
 
 
 def nearest(f: Feature, x: float, cuts: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The value nearest to x in every cell that a row at x can reach, ascending, and which cells these are.
+    """The value nearest to x in every cell that a row at x can reach, ascending, and the indices of these cells.
 
-    A feature stays where it is or goes to a value within its range, in its sense. In whole numbers it moves by whole
+    A feature stays where it is or moves within its range, in its allowed sense. A whole-numbered one moves by whole
     steps, from the end of the range if it starts outside, or to an end of the range.
     """
     here = int(np.searchsorted(cuts, x))
     below, above = np.append(-np.inf, cuts), np.append(cuts, np.inf)  # open and closed ends of each cell
-    place = np.arange(len(below))
+    cell = np.arange(len(below))
     up = np.maximum(np.nextafter(below, np.inf), f.low)
     down = np.minimum(above, f.high)
     if f.whole:
-        # a row outside its range sets out from the end at which it enters
+        # a row outside its range starts from the end at which it enters
         up = _stepwise(max(x, f.low), up, f.high, rising=True)
         down = _stepwise(min(x, f.high), down, f.low, rising=False)
-    rises = (place > here) & (up > x) & (up > below) & (up <= above) & (up <= f.high) & (f.sense >= 0)
-    falls = (place < here) & (down < x) & (down > below) & (down <= above) & (down >= f.low) & (f.sense <= 0)
-    stays = place == here
+    rises = (cell > here) & (up > x) & (up > below) & (up <= above) & (up <= f.high) & (f.sense >= 0)
+    falls = (cell < here) & (down < x) & (down > below) & (down <= above) & (down >= f.low) & (f.sense <= 0)
+    stays = cell == here
     reached = stays | ((rises | falls) & f.can_move)
-    value = np.where(stays, x, np.where(place > here, up, down))
-    return value[reached], place[reached]
+    value = np.where(stays, x, np.where(cell > here, up, down))
+    return value[reached], cell[reached]
 
 
 def _stepwise(base: float, wanted: FloatArray, end: float, *, rising: bool) -> FloatArray:
-    """The first value at or past each wanted one that whole steps lead to; the end of the range stops the last step."""
+    """The first value at or past each wanted one that whole steps reach; the last step is clipped to the range."""
     with np.errstate(invalid="ignore"):
         steps = base + (np.ceil(wanted - base) if rising else np.floor(wanted - base))
         short = steps < wanted if rising else steps > wanted  # the difference was rounded

@@ -1,10 +1,10 @@
 """The minimum cost of crossing a hyperplane, over any change.
 
-With l1 costs that is a knapsack: each continuous column offers gain at its own rate until its range ends, each block
-offers one lump of gain for one price. The continuous part is filled greedily; the blocks are few and of few prices, and
-of blocks with one price the best s are the s with the largest gains, so all cases are tried. With l2 costs the
-continuous part is filled so that each column's cost is in proportion to its rate. Whole numbers, step tables and curved
-scales are relaxed: the bound stays valid and is no longer exact.
+With l1 costs this is a knapsack problem: each continuous column offers gain at a constant rate until its range ends,
+each block offers one lump of gain at one price. The continuous part is filled greedily; the blocks are few and have few
+distinct prices, and among blocks of one price the best s are those with the largest gains, so all cases are tried. With
+l2 costs the cost of each continuous column is proportional to its rate. Whole numbers, step tables and non-linear
+scales are relaxed: the bound stays valid but is no longer exact.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from globece.costs import Scale
 from globece.models.linear.half_spaces import LinearModel, StepTable
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
-MOST_CASES = 1024  # choices of how many blocks of each price; beyond that blocks are taken in fractions
+MOST_CASES = 1024  # choices of how many blocks of each price; beyond that blocks are relaxed to fractions
 STEEPEST = 1e100  # gain per unit of cost right at a step
-SHAVED = 1e-12  # relative: what rounding of costs can make
-PAST = (1.0, 4.0, 64.0, 1024.0)  # roundings past the boundary at which a point is tried
+SHAVED = 1e-12  # relative: allowance for the rounding of costs
+PAST = (1.0, 4.0, 64.0, 1024.0)  # distances past the boundary, in rounding errors, at which a point is tried
 
 
 def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, BoolArray]:
-    """Bound the cost of each input; whether each bound is attained, or proves that there is no recourse at all."""
+    """A bound on the cost of each input; and whether it is attained, or proves that there is no recourse."""
     Z, l2 = problem.inputs, problem.cost.norm == "l2"
     cost = np.zeros(len(Z))
     margins, slack = model.margins(Z), _slack(model, problem)
-    # as much nearer the boundary as rounding could make a model believe, here and where the row goes
+    # allow for the rounding of margins, of the row and of its counterfactual
     need = -(margins + slack) / (1.0 + 32.0 * np.finfo(np.float64).eps)
     halves = [_Offers.of(model, j, problem) for j in range(len(model.weights))]
     for j, half in enumerate(halves):
@@ -40,7 +40,7 @@ def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, Boo
     cost = np.asarray(cost * (1.0 - SHAVED))
     attained = np.isinf(cost)
     if len(halves) == 1 and halves[0].exact:
-        for past in PAST:  # right at the boundary, then as far past it as rounding might ask for
+        for past in PAST:  # right at the boundary, then past it by as much as rounding may require
             left = np.flatnonzero(~attained)
             if not left.size:
                 break
@@ -51,21 +51,20 @@ def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, Boo
 
 
 def _slack(model: LinearModel, problem: Affected) -> FloatArray:
-    """How far the margin of a row may seem off: sums that round in another order, values that a column rounds."""
+    """Largest rounding error of each margin: by sums in another order, and by the types of columns."""
     Z = problem.inputs
     size = np.abs(np.nan_to_num(Z)) @ np.abs(model.weights).T + np.abs(model.intercepts)
     for t in model.tables:
         size = size + np.abs(t.values(Z)).T
-    own = np.asarray(model.rounding(Z))
     narrow = (2.0 * problem.space.rounding * np.abs(np.nan_to_num(Z))) @ np.abs(model.weights).T
-    return np.asarray(np.maximum(own, 16.0 * np.finfo(np.float64).eps * size) + narrow)
+    return np.asarray(np.maximum(model.rounding(Z), 16.0 * np.finfo(np.float64).eps * size) + narrow)
 
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
     """What one half-space can gain from each feature.
 
-    Columns offer ``rate`` of gain per unit of cost up to ``most`` in all; blocks offer lumps of gain at a price.
+    Columns offer a gain of ``rate`` per unit of cost, up to ``most``; blocks offer lumps of gain at a price.
     """
 
     rate: FloatArray  # (n, columns)
@@ -73,9 +72,9 @@ class _Offers:
     lumps: FloatArray  # (n, blocks)
     prices: FloatArray  # (blocks,)
     exact: bool
-    weights: FloatArray  # (columns,) of each one's margin
-    columns: IntArray  # (columns,) in the encoded matrix
-    targets: IntArray  # (blocks,) encoded column of the best category that may be moved to
+    weights: FloatArray  # (columns,) in the margin
+    columns: IntArray  # (columns,) indices in the encoded matrix
+    targets: IntArray  # (blocks,) encoded column of the best permitted category
 
     def some(self, rows: IntArray) -> _Offers:
         """The same for some of the rows."""
@@ -111,12 +110,12 @@ class _Offers:
             rates.append(rate[:, None])
             mosts.append(most[:, None])
             columns.append(f.start)
-        places = np.array(columns, dtype=np.int64)
+        indices = np.array(columns, dtype=np.int64)
         offers = (np.hstack(rates), np.hstack(mosts), np.hstack(lumps), np.array(prices), exact)
-        return cls(*offers, w[places], places, np.array(targets, dtype=np.int64))._few_cases()
+        return cls(*offers, w[indices], indices, np.array(targets, dtype=np.int64))._few_cases()
 
     def _few_cases(self) -> _Offers:
-        """The same, or with blocks in fractions if there are too many ways to choose among them."""
+        """The same, with blocks relaxed to fractions if there are too many ways to choose among them."""
         _, counts = np.unique(self.prices, return_counts=True)
         if np.prod(counts + 1.0) <= MOST_CASES:
             return self
@@ -131,7 +130,7 @@ class _Offers:
 
     def price(self, need: FloatArray, l2: bool) -> tuple[FloatArray, IntArray]:
         """Least cost at which each row gains what it needs, and the case in which it does."""
-        fill = _Length.of(self.rate, self.most) if l2 else _Sum.of(self.rate, self.most)
+        fill = _FillL2.of(self.rate, self.most) if l2 else _FillL1.of(self.rate, self.most)
         best, which = np.full(len(need), np.inf), np.zeros(len(need), dtype=np.int64)
         for i, (spent, gained, _) in enumerate(self._cases(l2)):
             paid = spent + fill.price(np.maximum(need - gained, 0.0))
@@ -140,7 +139,7 @@ class _Offers:
         return (np.sqrt(best) if l2 else best), which
 
     def points(self, need: FloatArray, l2: bool, space: FeatureSpace, Z: FloatArray) -> FloatArray:
-        """The rows at which each gains what it needs at least cost."""
+        """The cheapest rows that gain what each needs."""
         which = self.price(need, l2)[1]
         out = Z.copy()
         distinct = np.unique(self.prices)
@@ -168,7 +167,7 @@ class _Offers:
         return out
 
     def _cases(self, l2: bool) -> Iterator[tuple[float, FloatArray, tuple[int, ...]]]:
-        """Every number of blocks of each price: what they cost (squared, for l2), and the most they gain each row."""
+        """All choices of how many blocks of each price: their cost (squared, for l2), largest gains, and numbers."""
         distinct = np.unique(self.prices)
         sums = []
         for p in distinct:
@@ -181,7 +180,7 @@ class _Offers:
 
 
 def _filled(rate: FloatArray, most: FloatArray, need: FloatArray, l2: bool) -> FloatArray:
-    """What each column gains where all together gain what is needed, at least cost: ``(n, columns)``."""
+    """Gains of the columns that add up to what is needed at least cost: ``(n, columns)``."""
     most = np.where(rate > 0, most, 0.0)
     if not l2:
         order = np.argsort(-rate, axis=1, kind="stable")
@@ -191,7 +190,7 @@ def _filled(rate: FloatArray, most: FloatArray, need: FloatArray, l2: bool) -> F
         out = np.zeros_like(taken)
         np.put_along_axis(out, order, taken, axis=1)
         return np.asarray(out)
-    fill = _Length.of(rate, most)
+    fill = _FillL2.of(rate, most)
     last = (fill.full < need[:, None]).sum(axis=1)[:, None]
     gained, squares = (np.take_along_axis(a, last, axis=1) for a in (fill.gained, fill.squares))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -201,15 +200,15 @@ def _filled(rate: FloatArray, most: FloatArray, need: FloatArray, l2: bool) -> F
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
-    """The continuous part with l1 costs: the best rate first, until it ends."""
+class _FillL1:
+    """The continuous part with l1 costs: columns are used up in the order of their rates."""
 
-    rate: FloatArray  # (n, columns + 1), falling; the last offers nothing
-    gained: FloatArray  # by the time the columns before are used up
+    rate: FloatArray  # (n, columns + 1), descending; the last is 0
+    gained: FloatArray  # by the columns before
     spent: FloatArray
 
     @classmethod
-    def of(cls, rate: FloatArray, most: FloatArray) -> _Sum:
+    def of(cls, rate: FloatArray, most: FloatArray) -> _FillL1:
         order = np.argsort(-rate, axis=1, kind="stable")
         rate, most = np.take_along_axis(rate, order, axis=1), np.take_along_axis(most, order, axis=1)
         none = np.zeros((len(rate), 1))
@@ -230,16 +229,16 @@ class _Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class _Length:
-    """The continuous part with l2 costs, squared: each column in proportion to its rate, until it ends."""
+class _FillL2:
+    """The continuous part with l2 costs, squared: each column in proportion to its rate, until it is used up."""
 
     gained: FloatArray  # (n, columns + 1) by the columns used up before
     spent: FloatArray  # squared
-    squares: FloatArray  # of the rates of those still open
-    full: FloatArray  # (n, columns) all gained when one more is used up
+    squares: FloatArray  # sum of squared rates of the columns not used up
+    full: FloatArray  # (n, columns) total gain when one more is used up
 
     @classmethod
-    def of(cls, rate: FloatArray, most: FloatArray) -> _Length:
+    def of(cls, rate: FloatArray, most: FloatArray) -> _FillL2:
         used_up = np.divide(most, rate * rate, out=np.zeros_like(most), where=rate > 0)
         order = np.argsort(used_up, axis=1, kind="stable")
         rate, most, used_up = (np.take_along_axis(a, order, axis=1) for a in (rate, most, used_up))
@@ -263,7 +262,7 @@ class _Length:
 
 
 def _room(f: Feature, x: FloatArray, *, up: bool) -> FloatArray:
-    """How far each row may go; not at all the wrong way, or where its value is missing."""
+    """How far each row may move up or down; 0 against the allowed sense, or where its value is missing."""
     if f.sense and (f.sense > 0) != up:
         return np.zeros(len(x))
     room = f.high - x if up else x - f.low
@@ -273,14 +272,14 @@ def _room(f: Feature, x: FloatArray, *, up: bool) -> FloatArray:
 def _relaxed(
     f: Feature, x: FloatArray, w: float, tables: list[StepTable], j: int, scale: Scale, weight: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Best gain per unit of cost anywhere within reach, and the largest gain: a straight line above the real curve.
+    """Best gain per unit of cost within reach, and the largest gain: a linear upper bound on the true curve.
 
-    Between two edges of the tables and knots of the scale both gain and cost are straight, so the best ratio is at one
-    of these, or beyond all of them.
+    Between edges of the tables and knots of the scale both gain and cost are linear, so the best ratio is at one of
+    these, or beyond all of them.
     """
     edges = np.unique(np.concatenate([scale.knots, *(t.edges for t in tables)]))
     ends = [e for e in (f.low, f.high) if np.isfinite(e)]
-    # on an edge and just past it, where a step table changes; an ordinal feature stands on its places only
+    # on an edge and just past it, where a step table changes; an ordinal feature only takes its codes
     stops = np.unique(np.concatenate([edges, np.nextafter(edges, np.inf), ends]))
     if f.kind == "ordinal":
         stops = np.arange(f.low, f.high + 1.0)
@@ -292,17 +291,17 @@ def _relaxed(
             total = total + t.values(np.broadcast_to(z.reshape(-1, 1), (z.size, t.column + 1)))[j].reshape(z.shape)
         return np.asarray(total)
 
-    start, place = value(x), scale(x)
+    start, position = value(x), scale(x)
     rate, most = np.zeros(len(x)), np.zeros(len(x))
     for stop in stops:
         up = stop > x
         room = np.where(up, _room(f, x, up=True), _room(f, x, up=False))
         gain = np.where(np.abs(stop - x) <= room, value(np.full(len(x), stop)) - start, 0.0)
-        paid = weight * np.abs(scale(np.full(len(x), stop)) - place)
+        paid = weight * np.abs(scale(np.full(len(x), stop)) - position)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.fmax(rate, np.where(gain > 0, gain / paid, 0.0))
         most = np.fmax(most, gain)
-    endless = np.isinf(_room(f, x, up=w > 0)) if w else np.zeros(len(x), bool)
+    unbounded = np.isinf(_room(f, x, up=w > 0)) if w else np.zeros(len(x), bool)
     slope = scale.slopes[1 if w > 0 else 0]
-    rate = np.where(endless, np.maximum(rate, abs(w) / (weight * slope)), rate)
-    return np.minimum(rate, STEEPEST), np.where(endless, np.inf, most)
+    rate = np.where(unbounded, np.maximum(rate, abs(w) / (weight * slope)), rate)
+    return np.minimum(rate, STEEPEST), np.where(unbounded, np.inf, most)

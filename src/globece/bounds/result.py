@@ -1,4 +1,4 @@
-"""A lower bound on each affected input's minimum cost, over any change at all, and how near an explanation comes."""
+"""A lower bound on each affected input's minimum cost over any change, and how near an explanation comes."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from globece.space import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """What recourse costs each affected input at least, whatever it changes.
+    """A lower bound on the cost of recourse of each affected input, whatever it changes.
 
     Attributes
     ----------
     cost
-        A bound for each affected input, ``(n,)``, that no change within ranges and constraints undercuts by more than
-        rounding (1e-9); ``inf`` where no change at all is favourable.
+        A bound for each affected input, ``(n,)``, over all changes within ranges and constraints, up to rounding
+        (1e-9); ``inf`` where no change is favourable.
     method
         How it was found, in words.
     exact
         Whether the bound is the minimum cost itself, for every input: all of them are attained.
     budget
-        The most that recourse may cost; the mean charges it where the bound is higher, as the score does.
+        The most that recourse may cost; a higher bound counts as the budget in the mean, as in the score.
     score
-        The explanation's own score, where there is one; ``nan`` otherwise.
+        The explanation's score, where there is one; ``nan`` otherwise.
     solved
-        Positions of the inputs whose minimum was solved for one by one.
+        Positions of the inputs that were solved one by one.
     attained
-        Whether each bound is the minimum, ``(n,)``: a row of that cost keeps the constraints and is favourable to the
-        user's own model. A bound of ``inf`` is one that is proved.
+        Whether each bound is the minimum, ``(n,)``: a row of that cost satisfies the constraints and is favourable to
+        the user's model. A bound of ``inf`` is always proved.
     """
 
     cost: FloatArray
@@ -59,16 +59,16 @@ class LowerBound:
 
     @property
     def gap(self) -> float:
-        """The explanation's score over the bound: 1 if it cannot be better, 2 if it might be twice as good."""
+        """The explanation's score divided by the bound: 1 if it is optimal, 2 if a half as large one is possible."""
         if self.mean == 0.0:
             return 1.0 if self.score == 0.0 else float("inf") * self.score
         return self.score / self.mean
 
     @property
     def solved_mean(self) -> float:
-        """Mean over the inputs that were solved for one by one."""
+        """Mean over the inputs that were solved one by one."""
         if self.solved is None:
-            raise InvalidParameterError("no input was solved for one by one; ask for some with solve=")
+            raise InvalidParameterError("no input was solved one by one; pass solve= to lower_bound")
         return score(self.cost[self.solved], self.budget)
 
     def __repr__(self) -> str:
@@ -84,24 +84,24 @@ def lower_bound(
     Parameters
     ----------
     problem
-        A linear model or a tree ensemble that is followed exactly, and its affected inputs. Directions do not matter.
+        A linear model or a tree ensemble that is followed exactly, and its affected inputs.
     solve
-        For a tree ensemble: inputs to solve for one by one, by branch and bound; evenly chosen, whatever their order.
-        The others keep the fast bound.
+        For a tree ensemble: number of inputs to solve one by one, by branch and bound; chosen evenly, whatever their
+        order. The others keep the fast bound.
     time_limit
-        Seconds for everything; compiling, once on each machine, is not counted. What is cut off keeps the best bound
-        proved by then (0 where that is nothing) and is not called exact.
+        Seconds for everything; compiling, once on each machine, is not counted. Inputs that are cut off keep the best
+        bound proved by then (possibly 0) and are not exact.
     within
-        For each input what a counterfactual costs that the user's own model has confirmed, ``inf`` where none is
-        known: what is cheaper is looked for first, and a bound above it is refuted.
+        For each input the cost of a counterfactual that the user's model has confirmed, ``inf`` where none is known:
+        cheaper changes are searched first, and a bound above it is refuted.
 
     Raises
     ------
     InvalidParameterError
-        If the model is neither linear nor a tree ensemble: none is known then.
+        If the model is neither linear nor a tree ensemble: no bound is known then.
     VerificationError
-        If a counterfactual that the user's own model confirms costs less than its bound, so that the compiled model
-        cannot be the user's.
+        If a counterfactual that the user's model confirms costs less than its bound, which means that the model was
+        compiled wrongly.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _trees(core: TreeEnsemble, problem: Affected, count: int, seconds: float, wi
     method = "trees: each tree's best leaf within reach"
     if n_bounded < len(cost):
         method += f", for {n_bounded:,} of {len(cost):,} inputs when the time was up"
-    none = np.isinf(cost)  # no leaves within reach suffice: that is proved
+    none = np.isinf(cost)  # no leaves within reach suffice, which is a proof
     found = LowerBound(cost, method, bool(none.all()), problem.budget, attained=none)
     left = end - time.monotonic()
     if not count or not len(cost) or left <= 0:
@@ -171,13 +171,13 @@ def _trees(core: TreeEnsemble, problem: Affected, count: int, seconds: float, wi
 
 
 def _strictest(problem: Affected, solve: int, seconds: float, within: FloatArray | None) -> LowerBound:
-    """The largest of the bounds of all that recourse must satisfy: what it must survive makes it no cheaper."""
+    """The largest of the bounds of all conditions on recourse, none of which makes it cheaper."""
     parts = problem.model.requirements
     share = seconds / len(parts)
     found = [lower_bound(replace(problem, model=part), solve=solve, time_limit=share, within=within) for part in parts]
     cost = np.max([bound.cost for bound in found], axis=0)
     method = f"the strictest of {len(found)} conditions; {found[-1].method}"
-    attained = np.isinf(cost)  # what satisfies one condition may not satisfy the others
+    attained = np.isinf(cost)  # a point that satisfies one condition may violate others
     if len(found) == 1 and not problem.model.has_noise and found[0].attained is not None:
         attained = found[0].attained
     return replace(found[0], cost=cost, method=method, exact=bool(attained.all()), attained=attained)

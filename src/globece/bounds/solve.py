@@ -9,32 +9,32 @@ import numpy as np
 
 from globece.bounds import branch
 from globece.bounds.boxes import boxes_of
-from globece.bounds.cells import Course, Grid, Int32Array, course_of
-from globece.bounds.trees import contests
+from globece.bounds.cells import Grid, Int32Array, Reach, reach_of
+from globece.bounds.trees import conditions
 from globece.case.affected import Affected
 from globece.models.trees.ensemble import TreeEnsemble
 from globece.space import BoolArray, FloatArray
 
-WORK = 5_000_000  # sides of leaves that are looked at between two looks at the clock, or so
-MOST_STEPS = 512  # regions between two looks at the clock
-KEPT = 2**26  # bytes of searches that are kept to be taken up again
-WIDER = 1e-9  # relative: how much beyond a cost that is known to do a search looks
-SHAVED = 1e-12  # relative: what rounding of costs can make
+WORK = 5_000_000  # sides of leaves that are examined before the clock is checked, roughly
+MOST_STEPS = 512  # regions before the clock is checked
+KEPT = 2**26  # bytes of paused searches that are kept
+WIDER = 1e-9  # relative: how far a search looks beyond a known cost
+SHAVED = 1e-12  # relative: allowance for the rounding of costs
 TINY = 1e-18
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What was found for each row.
+    """The result for each row.
 
     Attributes
     ----------
     cost
         A bound on the minimum cost.
     finished
-        Whether everything was looked at, so that no point below the bound is favourable.
+        Whether the search was exhaustive, so that no point below the bound is favourable.
     point
-        The encoded row that costs just that; ``nan`` where there is none.
+        The encoded row that attains the cost; ``nan`` where there is none.
     """
 
     cost: FloatArray  # (n,)
@@ -50,52 +50,52 @@ def solve_rows(model: TreeEnsemble, problem: Affected, known: FloatArray, within
     model, problem
         The ensemble, and the inputs to solve for.
     known
-        A bound for each input that holds already.
+        A valid bound for each input.
     within
-        A cost for each input that is known to do, or the budget. What is cheaper is looked for first; where nothing
-        is, all that costs more.
+        The cost of a known counterfactual for each input, or the budget. Cheaper points are searched first, and more
+        expensive ones only if there are none.
     seconds
         Time for all of them; compiling the search, once on each machine, is not counted.
     """
     searches = Searches(model, problem)
-    searches.start(0, 0.0).go_on(0.0)
+    searches.start(0, 0.0).resume(0.0)
     n = len(known)
     cost, finished, point = known.copy(), np.zeros(n, dtype=bool), np.full((n, problem.space.width), np.nan)
     waiting, end = list(range(n)), time.monotonic() + seconds
     started: dict[int, RowSearch] = {}
     while waiting and time.monotonic() < end:
-        # everybody gets an equal share of the time; those who need more share what the others left
-        cut_off: list[int] = []
-        for place, row in enumerate(waiting):
+        # every row gets an equal share of the time; those that need more share what the others left
+        unfinished: list[int] = []
+        for i, row in enumerate(waiting):
             left = end - time.monotonic()
             if left <= 0:
-                cut_off += waiting[place:]
+                unfinished += waiting[i:]
                 break
             if row not in started:
                 started[row] = searches.start(row, float(within[row]))
-            searching = started[row]
-            finished[row] = searching.go_on(left / (len(waiting) - place))
-            cost[row] = max(searching.bound, cost[row])
+            search = started[row]
+            finished[row] = search.resume(left / (len(waiting) - i))
+            cost[row] = max(search.bound, cost[row])
             if finished[row]:
-                cost[row] = searching.bound
-                point[row] = searching.found()
+                cost[row] = search.bound
+                point[row] = search.found()
                 del started[row]
             else:
-                cut_off.append(row)
-                if len(started) * searching.size > KEPT:
+                unfinished.append(row)
+                if len(started) * search.size > KEPT:
                     del started[row]  # it starts again
-        waiting = cut_off
+        waiting = unfinished
     return Solved(cost, finished, point)
 
 
 class Searches:
-    """What the searches of all rows under one ensemble share."""
+    """Data shared by the searches of all rows under one ensemble."""
 
     def __init__(self, model: TreeEnsemble, problem: Affected) -> None:
         self.model, self.problem = model, problem
         self.boxes = boxes_of(model.trees, problem.space)
         self.grid = Grid.of(self.boxes, model.trees, problem.space)
-        sums = list(contests(model, self.boxes))
+        sums = list(conditions(model, self.boxes))
         self.scores = np.array([scores for scores, _, _ in sums])
         self.targets = np.array([low for _, low, _ in sums]), np.array([high for _, _, high in sums])
         self.n_cells = np.array(
@@ -107,35 +107,35 @@ class Searches:
     def start(self, row: int, within: float) -> RowSearch:
         """The search of one row."""
         x = self.problem.inputs[row]
-        course = course_of(self.grid, self.problem.cost, x, self.problem.space.rounding)
+        reach = reach_of(self.grid, self.problem.cost, x, self.problem.space.rounding)
         boxes, grid = self.boxes, self.grid
         forest = branch.forest_of(
-            course,
+            reach,
             self.n_cells,
             (grid.dimension, grid.first_cell, grid.last_cell, boxes.categories, boxes.missing),
             (boxes.first, boxes.tree, self.scores),
             self.targets,
             len(self.model.trees.roots),
         )
-        return RowSearch(self, x, course, forest, within)
+        return RowSearch(self, x, reach, forest, within)
 
 
 class RowSearch:
-    """The search of one row, which can be left and taken up again."""
+    """The search of one row, which can be paused and resumed."""
 
-    def __init__(self, shared: Searches, x: FloatArray, course: Course, forest: branch.Forest, within: float) -> None:
-        self.shared, self.x, self.course, self.forest = shared, x, course, forest
+    def __init__(self, shared: Searches, x: FloatArray, reach: Reach, forest: branch.Forest, within: float) -> None:
+        self.shared, self.x, self.reach, self.forest = shared, x, reach, forest
         self.within, self.proved = within, 0.0
         self.steps = int(np.clip(WORK // max(1, len(forest.dimension)), 4, MOST_STEPS))
         self.search = self._below(within)
 
     def _below(self, most: float) -> branch.Search:
         wide = most * (1.0 + WIDER) + TINY
-        return branch.start(self.course, self.forest, wide * wide if self.shared.l2 else wide)
+        return branch.start(self.reach, self.forest, wide * wide if self.shared.l2 else wide)
 
     @property
     def bound(self) -> float:
-        """What has been proved so far: nothing cheaper is favourable."""
+        """The bound proved so far: nothing cheaper is favourable."""
         waiting, search = int(self.search.counts[0]), self.search
         least = float(min(search.best.min(), search.bound[:waiting].min(initial=np.inf)))
         least = float(np.sqrt(least)) if self.shared.l2 else least
@@ -143,14 +143,14 @@ class RowSearch:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes to keep."""
-        return sum(part.nbytes for part in (*self.search, *self.forest, *self.course))
+        """Memory in bytes."""
+        return sum(part.nbytes for part in (*self.search, *self.forest, *self.reach))
 
-    def go_on(self, seconds: float) -> bool:
-        """Go on for a while; whether the search is over."""
+    def resume(self, seconds: float) -> bool:
+        """Continue for a while; return whether the search is finished."""
         end = time.monotonic() + seconds
         while True:
-            status = branch.run(self.course, self.forest, self.search, self.shared.grid.loose, self.steps)
+            status = branch.run(self.reach, self.forest, self.search, self.shared.grid.loose, self.steps)
             self._ask()
             if status != branch.PAUSED and not self.search.counts[0]:
                 if self.search.counts[3] or np.isinf(self.within) or np.isfinite(self.search.best[1]):
@@ -162,14 +162,14 @@ class RowSearch:
                 return False
 
     def _ask(self) -> None:
-        """Put the points that are too near the boundary to the models: where one of them says yes, it counts."""
+        """Pass points too near the boundary to both models: one that is favourable to either counts."""
         search = self.search
         n = int(search.counts[2])
         search.counts[2] = 0
         if n:
             Z = np.array([self.row(point) for point in search.asked[:n]])
-            yes = self.shared.model.favourable(Z) | self.shared.problem.model.favourable(Z)
-            for i in np.flatnonzero(yes):
+            favourable = self.shared.model.favourable(Z) | self.shared.problem.model.favourable(Z)
+            for i in np.flatnonzero(favourable):
                 if search.price[i] < search.best[0]:
                     search.best[0] = search.price[i]
                     search.point[:] = search.asked[i]
@@ -179,7 +179,7 @@ class RowSearch:
         """The encoded row in these cells."""
         out = self.x.copy()
         for d, f in enumerate(self.shared.grid.features):
-            value = self.course.value[self.course.start[d] + point[d]]
+            value = self.reach.value[self.reach.start[d] + point[d]]
             if f.is_block:
                 out[f.columns] = np.arange(f.width) == value
             else:
@@ -187,7 +187,7 @@ class RowSearch:
         return out
 
     def found(self) -> FloatArray:
-        """The cheapest favourable row; ``nan`` throughout if there is none, or something was given up below it."""
+        """The cheapest favourable row; ``nan`` if there is none, or if a cheaper region was given up."""
         search = self.search
         if not search.counts[3] or search.best[1] < search.best[0]:
             return np.full(len(self.x), np.nan)

@@ -1,8 +1,8 @@
 """A fast lower bound for tree ensembles: every tree at its best leaf within reach.
 
-At a cost of c no tree can give more than the best of its leaves whose box the row can enter at a cost of c. Summed over
-the trees that bounds the score at cost c from above, and it rises with c; the smallest c at which it is favourable is a
-lower bound on the minimum cost. The trees need not agree on where the row goes, which is why it is not exact.
+At cost c the score of a tree is at most that of the best leaf whose box the row can enter at cost c. The sum over all
+trees bounds the score from above and rises with c; the smallest c at which it is favourable is a lower bound on the
+minimum cost. It is not exact, since the best leaves of different trees may lie in different places.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from globece.bounds.boxes import Boxes, boxes_of, fares_of, places, sweep
+from globece.bounds.boxes import Boxes, boxes_of, entry_costs_of, scale_positions, sweep
 from globece.case.affected import Affected
+from globece.models.trees.decision_rule import PROBABILITY_DOUBLE, PROBABILITY_SINGLE
 from globece.models.trees.ensemble import TreeEnsemble
-from globece.models.trees.verdict import CHANCE_DOUBLE, CHANCE_SINGLE
 from globece.parallel import over_rows
 from globece.space import FloatArray, IntArray
 
-SHAVED = 1e-9  # what rounding of costs can make
+SHAVED = 1e-9  # allowance for the rounding of costs
 FEW = 256  # rows that are not worth another thread
-WORK = 2_000_000  # leaves that are looked at between two looks at the clock, or so
+WORK = 2_000_000  # leaves that are examined before the clock is checked, roughly
 
 
 def tree_bound(model: TreeEnsemble, problem: Affected, seconds: float = np.inf) -> tuple[FloatArray, int]:
-    """Bound the cost of each input; and of how many inputs, before the time was up (the others have 0)."""
+    """A bound on the cost of each input, and the number of inputs done in time (the others have 0)."""
     Z, cost = problem.inputs, problem.cost
     if not len(Z):
         return np.zeros(0), 0
     boxes = boxes_of(model.trees, problem.space)
-    fares = fares_of(boxes, cost, Z)
+    entry_costs = entry_costs_of(boxes, cost, Z)
     codes = codes_of(problem)
-    out, at = np.zeros(len(Z)), places(cost, Z)
+    out, at = np.zeros(len(Z)), scale_positions(cost, Z)
     l2 = cost.norm == "l2"
-    sums = list(contests(model, boxes))
+    sums = list(conditions(model, boxes))
     end, done = time.monotonic() + seconds, 0
     while done < len(Z) and (not done or time.monotonic() < end):
         rows = slice(done, min(len(Z), done + max(64, WORK // len(boxes.leaf))))
@@ -44,7 +44,7 @@ def tree_bound(model: TreeEnsemble, problem: Affected, seconds: float = np.inf) 
 
             def work(first: int, last: int, scores=scores, target=target, found=found, rows=rows) -> None:  # type: ignore[no-untyped-def]
                 some = (Z[rows], at[rows], codes[rows])
-                sweep(boxes, fares, scores, target, len(model.trees.roots), *some, l2, first, last, found)
+                sweep(boxes, entry_costs, scores, target, len(model.trees.roots), *some, l2, first, last, found)
 
             over_rows(len(found), work, few=FEW)
             out[rows] = np.maximum(out[rows], found)
@@ -57,32 +57,32 @@ def codes_of(problem: Affected) -> IntArray:
     return np.column_stack(found) if found else np.zeros((len(problem.inputs), 0), dtype=np.int64)
 
 
-def contests(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float, float]]:
-    """What must hold for the favourable outcome: sums of leaf scores, each to reach a target.
+def conditions(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float, float]]:
+    """Conditions for the favourable outcome: sums of leaf scores, each with the target that it must reach.
 
-    Below the first number a sum is not favourable, however it is rounded; from the second on (``inf`` where that takes
-    more) it is. One where a single sum decides. With several outputs the favourable one must keep up with each rival,
-    and for a probability of p with each of them by log p / (1 - p) at least.
+    Below the first target a sum is unfavourable, however it is rounded; from the second on it is favourable (``inf`` if
+    that depends on more than this sum). There is one condition if a single sum decides. With several outputs the
+    favourable one must match each rival, and for a probability of p exceed each by log p / (1 - p).
     """
-    trees, verdict = model.trees, model.verdict
-    slack = verdict.band + verdict.drift * (2 * len(trees.roots))
-    slack += 1e-12 * abs(verdict.boundary) if np.isfinite(verdict.boundary) else 0.0
-    if verdict.scalar:
-        needed = verdict.boundary - verdict.origin
+    trees, rule = model.trees, model.rule
+    slack = rule.band + rule.drift * (2 * len(trees.roots))
+    slack += 1e-12 * abs(rule.boundary) if np.isfinite(rule.boundary) else 0.0
+    if rule.scalar:
+        needed = rule.boundary - rule.origin
         yield trees.threshold[boxes.leaf], needed - slack, needed + slack
         return
     rows = trees.slot[boxes.leaf]
     output = trees.output[boxes.tree]
-    probability = verdict.rule in (CHANCE_SINGLE, CHANCE_DOUBLE)
-    ahead, divisor = (verdict.boundary, 1.0) if probability else (0.0, verdict.divisor)
-    for rival in range(len(verdict.start)):
-        if rival != verdict.place:
+    probability = rule.kind in (PROBABILITY_SINGLE, PROBABILITY_DOUBLE)
+    ahead, divisor = (rule.boundary, 1.0) if probability else (0.0, rule.divisor)
+    for rival in range(len(rule.start)):
+        if rival != rule.favourable:
             if trees.outputs.shape[1] > 1:
-                scores = trees.outputs[rows, verdict.place] - trees.outputs[rows, rival]
+                scores = trees.outputs[rows, rule.favourable] - trees.outputs[rows, rival]
             else:
-                sign = (output == verdict.place).astype(float) - (output == rival)
+                sign = (output == rule.favourable).astype(float) - (output == rival)
                 scores = sign * trees.outputs[rows, 0]
-            start = verdict.start[verdict.place] - verdict.start[rival]
+            start = rule.start[rule.favourable] - rule.start[rival]
             yield (
                 scores,
                 divisor * (ahead - slack) - start,

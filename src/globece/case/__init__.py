@@ -1,1 +1,1 @@
-"""What is asked and what comes of it: a case, its affected inputs, how far they travel, the model's last word."""
+"""A case: the question, its affected inputs, their minimum scalars, and their verification by the user's model."""

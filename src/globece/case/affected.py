@@ -1,4 +1,4 @@
-"""What there is to explain: a case with all its rows, and affected inputs of it as a search sees them."""
+"""What is to be explained: a case with all its rows, and its affected inputs as a search sees them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Affected:
-    """Affected inputs, and what is asked about them.
+    """Affected inputs, with the model, costs and limits.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Affected:
     budget
         The most that recourse may cost.
     max_scalar
-        Largest scalar allowed, where the user sets one in addition to the budget (the paper: 5).
+        Largest scalar allowed, in addition to the budget (the paper: 5).
     favourable_rows
-        Encoded rows that have the favourable outcome already, where they are available: some generators aim at them.
+        Encoded rows that have the favourable outcome already, if available: some generators use them.
     """
 
     model: Model
@@ -45,7 +45,7 @@ class Affected:
     def __post_init__(self) -> None:
         check_instance("cost", self.cost, CostModel, "see CostModel.bins")
         if not callable(getattr(self.model, "first_flip", None)):
-            raise wrong("model", "a Model, as as_model gives it", self.model)
+            raise wrong("model", "a Model, such as as_model returns", self.model)
         check_matrix("inputs", self.inputs, self.space.width)
         check_number("budget", self.budget, open_low=True, infinite=True)
         check_limit("max_scalar", self.max_scalar)
@@ -60,20 +60,20 @@ class Affected:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What is asked: a model, rows, who of them is affected, what changes cost and how much that may be.
+    """A model, rows, which of them are affected, what changes cost, and the budget.
 
     Attributes
     ----------
     model
         The model over the encoded matrix.
     rows
-        All rows that were given.
+        All rows.
     favourable
         Which of them have the favourable outcome already.
     cost, budget, max_scalar
         As for :class:`Affected`.
     unknown
-        Positions of affected inputs that there was no time to reach.
+        Positions of affected inputs that were not reached in time.
     """
 
     model: Model
@@ -91,7 +91,7 @@ class Case:
 
     @cached_property
     def affected(self) -> IntArray:
-        """Positions of the affected inputs among the rows, but for those who are unknown."""
+        """Positions of the affected inputs among the rows, except the unknown ones."""
         return np.setdiff1d(np.flatnonzero(~self.favourable), self.unknown)
 
     @cached_property
@@ -101,7 +101,7 @@ class Case:
 
     @cached_property
     def favourable_rows(self) -> FloatArray:
-        """Rows that have the favourable outcome already, as many as a search sees."""
+        """Rows that have the favourable outcome already; a sample if they are many."""
         return _some(self.rows[self.favourable])
 
     def part(self, index: IntArray) -> Affected:
@@ -109,18 +109,15 @@ class Case:
         return Affected(self.model, self.inputs[index].dense(), self.cost, self.budget, self.max_scalar)
 
     def searched(self, index: IntArray | None = None) -> Affected:
-        """Affected inputs, all or some of them, as many as a search sees."""
+        """Affected inputs for a search; a sample if they are many."""
         inputs = _some(self.inputs if index is None else self.inputs[index])
         return Affected(self.model, inputs, self.cost, self.budget, self.max_scalar, self.favourable_rows)
 
     def only(self, index: IntArray) -> Case:
-        """The same of some affected inputs; the others are unknown."""
+        """The same case with only these affected inputs known."""
         return replace(self, unknown=np.union1d(self.unknown, np.delete(self.affected, index)))
 
 
 def _some(rows: Rows) -> FloatArray:
-    """All of the rows, or of compact ones as many as are expanded at a time.
-
-    Which ones depends on their content alone, not on their order.
-    """
+    """All rows, or a sample of compact ones, which depends on their content and not on their order."""
     return rows.some(content_order(rows.values, 0)) if len(rows) > rows.at_once else rows.dense()

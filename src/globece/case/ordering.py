@@ -1,4 +1,4 @@
-"""An order of rows that depends on what they hold, not on how they came."""
+"""An order of rows that depends on their content only."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from globece.space import FloatArray, IntArray
 
 
 def content_order(Z: FloatArray, salt: int) -> IntArray:
-    """A random order of rows that depends on their content and the salt alone, not on how they are arranged.
+    """A random order of rows that depends only on their content and the salt.
 
-    So a subset taken from its front is the same however the rows were sorted or split. Rows that are alike are spread
-    out: the second of them has another place than the first, and which of them is the second does not matter.
+    So a subset from its front is the same however the rows were sorted or split. Duplicates are spread out.
 
     Examples
     --------
@@ -28,9 +27,9 @@ def content_order(Z: FloatArray, salt: int) -> IntArray:
         mixed = _mix(mixed, column)
     order = np.argsort(mixed, kind="stable")
     fresh = np.diff(mixed[order], prepend=mixed[order[:1]] + np.uint64(1)) != 0
-    place = np.arange(len(Z))
-    repeat = np.empty(len(Z), dtype=np.uint64)  # how many rows alike come before each
-    repeat[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
+    index = np.arange(len(Z))
+    repeat = np.empty(len(Z), dtype=np.uint64)  # number of equal rows before each
+    repeat[order] = index - np.maximum.accumulate(np.where(fresh, index, 0))
     return np.argsort(_mix(mixed, repeat), kind="stable")
 
 

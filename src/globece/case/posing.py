@@ -1,4 +1,4 @@
-"""How a case is posed: what every front door checks before it asks the model anything, and right after."""
+"""How a case is posed: validation that all public functions share, before and after the first call of the model."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from globece.settings import Settings
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import Table, read_table
 
-ASK_AGAIN = 256  # rows that it gets again, where they come back from encoding just as they were
-ASK_AT_ONCE = 65_536  # rows that the model gets as they are, to compare with what it says about the encoded ones
+ASK_AGAIN = 256  # rows on which predictions are compared, where decoding restores them exactly
+ASK_AT_ONCE = 65_536  # most rows on which predictions are compared before encoding and after decoding
 BUDGETS = (1e-9, 1e9)
 Kind = TypeVar("Kind")
 Seed = int | np.random.Generator | None
 
 
 def checked(name: str, value: Any, kind: type[Kind], default: Callable[[], Kind]) -> Kind:
-    """The value, if it is of this kind, and the default for ``None``; otherwise an error with its name."""
+    """Return the value if it is of this kind, or the default for ``None``; otherwise raise."""
     return default() if value is None else check_instance(name, value, kind)
 
 
 def check_budget(budget: float) -> float:
-    """A budget that is a number above 0, or an error."""
+    """Validate the budget: a finite number above 0."""
     limit = check_number("budget", budget, open_low=True, infinite=True)
     if not np.isfinite(limit):
         raise InvalidParameterError(f"budget must be finite; got {budget!r}")
@@ -54,28 +54,28 @@ def check_budget(budget: float) -> float:
 
 
 def check_space(space: FeatureSpace | None) -> FeatureSpace | None:
-    """A space, or none; otherwise an error."""
+    """Validate an optional space."""
     return space if space is None else check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
 
 
 def space_on(space: FeatureSpace | None, X: Any) -> FeatureSpace:
-    """The space given, or the one that the rows have."""
+    """The space given, or the one inferred from the rows."""
     given = check_space(space)
     return FeatureSpace.from_frame(X) if given is None else given
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The user's rows as every front door takes them.
+    """The user's rows, as all public functions take them.
 
     Attributes
     ----------
     table
-        All columns that came; groups may be made of any.
+        All columns; groups may be formed from any of them.
     X
-        The columns that the model takes, as the user has them.
+        The columns that the model takes, in the user's format.
     rows
-        The same encoded.
+        The same columns, encoded.
     left_out
         Columns that the model does not take.
     """
@@ -87,7 +87,7 @@ class Given:
 
     @classmethod
     def of(cls, model: Any, X: Any, space: FeatureSpace | None) -> Given:
-        """Read the user's rows; columns that the model was not trained on are left aside."""
+        """Read the user's rows; columns that the model was not trained on are left out."""
         known = check_space(space)
         table = read_table(X, columns=known.table.names if known is not None and isinstance(X, np.ndarray) else None)
         mine = _models_columns(model, X, known)
@@ -97,11 +97,11 @@ class Given:
 
     @property
     def space(self) -> FeatureSpace:
-        """What a row is."""
+        """The space of the rows."""
         return self.rows.space
 
     def hold(self, features: Iterable[str]) -> Given:
-        """The same with these features held as they are."""
+        """The same with these features immutable."""
         space = self.space.constrain(immutable=list(dict.fromkeys(features)))
         return replace(self, rows=replace(self.rows, space=space))
 
@@ -117,7 +117,7 @@ def pose(
     settings: Settings,
     robust: Robust | None = None,
 ) -> Case:
-    """The case of a model and its rows: who is affected, by the model that was compiled and checked, or searched."""
+    """Build a case: call the model on the rows, and compile and check it if possible."""
     if robust is not None:
         check_instance("robust", robust, Robust)
     price, rows = cost_on(cost, given.space), given.rows
@@ -132,13 +132,13 @@ def pose(
         timeout=settings.timeout,
     )
     try:
-        decided = own_rows(box, given.X, rows)
+        decided = outcomes_of(box, given.X, rows)
         follows = settings.exact and settings.scalars is None
         asked: Model = compiled_on(box, rows, decided) if follows else box
         asked = asked if robust is None else robust_model(asked, robust, sample(rows))
     except TimeUp:
         raise TimeLimitError(
-            f"time_limit was over before {box.name} was read, checked and asked about all {len(rows):,} rows; allow "
+            f"time_limit was over before {box.name} was read, checked and called on all {len(rows):,} rows; allow "
             "more time, or give fewer rows"
         ) from None
     return Case(asked, rows, decided, price, budget, settings.max_scalar)
@@ -155,7 +155,7 @@ def _models_columns(model: Any, X: Any, space: FeatureSpace | None) -> Any:
         trained = getattr(model, "feature_names_in_", None)
         known = names if trained is None else [str(name) for name in trained]
     if set(known) >= set(names) or not set(known) <= set(names):
-        return X  # nothing is too much, or something else is wrong, which encode or the model will say
+        return X  # no column to leave out, or an error that encode or the model will raise
     return nw.from_native(X, eager_only=True).select([name for name in names if name in known]).to_native()
 
 
@@ -164,7 +164,7 @@ def cost_on(cost: CostModel | None, space: FeatureSpace) -> CostModel:
     cost = checked("cost", cost, CostModel, lambda: CostModel.bins(space))
     unpriced = [f.name for f in space.scalars if f.can_move and f.name not in cost.scales]
     if cost.space.columns != space.columns or unpriced:
-        what = f": it prices no change of {unpriced}" if unpriced else ""
+        what = f": it has no cost for changes of {unpriced}" if unpriced else ""
         raise InvalidParameterError(f"cost belongs to another space than space; build it from the same one{what}")
     return replace(cost, space=space)
 
@@ -180,8 +180,8 @@ def generator_of(rng: Seed) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def own_rows(box: BlackBox, X: Any, rows: Rows) -> BoolArray:
-    """Outcomes of the user's rows, and a check that the encoded rows stand for the same."""
+def outcomes_of(box: BlackBox, X: Any, rows: Rows) -> BoolArray:
+    """Outcomes of the user's rows, and a check that encoding and decoding does not change them."""
     decided = np.concatenate([np.zeros(0, dtype=bool), *(box.favourable(Z) for _, Z in rows.chunks())])
     if len(rows) > ASK_AT_ONCE:
         return decided
@@ -195,32 +195,32 @@ def own_rows(box: BlackBox, X: Any, rows: Rows) -> BoolArray:
     if differing:
         raise ModelError(
             f"{box.name} gives {differing:,} of {again:,} rows another outcome after encode and decode; "
-            "does it depend on the index, on something outside the columns, or on chance?"
+            "does it depend on the index, on something outside the columns, or on random numbers?"
         )
     return decided
 
 
 def sample(rows: Rows) -> FloatArray:
-    """Rows from all over, as many as are expanded at a time; all of them where they are few."""
+    """Evenly spread rows, as many as are expanded at a time; all of them if they are few."""
     return rows.some(np.linspace(0, len(rows) - 1, min(rows.at_once, len(rows))).astype(np.int64))
 
 
 def compiled_on(box: BlackBox, rows: Rows, decided: BoolArray) -> Model:
-    """The model followed exactly, if it can be compiled and agrees with the original on all rows."""
+    """The compiled model if it agrees with the original on all rows; otherwise the original."""
     if len(rows) <= rows.at_once:
         return compiled(box, rows.dense(), decided)
-    made = compiled(box, sample(rows))
-    if not made.is_compiled:
-        return made
+    model = compiled(box, sample(rows))
+    if not model.is_compiled:
+        return model
     differing = 0
     for part, Z in rows.chunks():
         seen = box.space.settle(Z)
-        margin = made.followed.margin(seen)
+        margin = model.followed.margin(seen)
         wrong = (margin > 0.0) != decided[part]
         if wrong.any():
-            differing += int((wrong & ~(np.abs(margin) <= blur(made, seen, margin))).sum())
+            differing += int((wrong & ~(np.abs(margin) <= blur(model, seen, margin))).sum())
     if not differing:
-        return made
+        return model
     warnings.warn(
         f"{box.name} is searched as a black box, not followed exactly: compiled, it gives {differing:,} of "
         f"{len(rows):,} of the rows given another outcome",
@@ -231,7 +231,7 @@ def compiled_on(box: BlackBox, rows: Rows, decided: BoolArray) -> Model:
 
 
 def _comes_back(space: FeatureSpace, X: Any, Z: FloatArray) -> bool:
-    """Whether decoding gives the very same matrix, so that only chance could make the model answer otherwise."""
+    """Whether decoding restores the matrix exactly, so that only a random model could predict differently."""
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
         return False
     back = space.decode(Z)

@@ -1,4 +1,4 @@
-"""The numbers of any recourse: who is covered, at what cost, and the score. They are computed here and nowhere else."""
+"""Coverage, average cost and score of any recourse, computed here and nowhere else."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from globece.space import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What recourse does for some affected inputs.
+    """Coverage, average cost and score of some affected inputs.
 
-    Where nobody is affected nothing is left to be done: coverage is 1, average cost and score are 0.
+    If nobody is affected, coverage is 1, and average cost and score are 0.
 
     Attributes
     ----------
@@ -23,9 +23,9 @@ class Numbers:
     coverage
         Share that is covered, in [0, 1].
     average_cost
-        Mean minimum cost over those who are covered; ``inf`` if nobody is.
+        Mean minimum cost over the covered inputs; ``inf`` if nobody is covered.
     score
-        Mean minimum cost over all of them, with no recourse charged at the budget; lower is better.
+        Mean minimum cost over all of them, where inputs without recourse count as the budget; lower is better.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Numbers:
 
     @classmethod
     def of(cls, costs: FloatArray, budget: float) -> Numbers:
-        """The numbers of minimum costs, one for each affected input, ``inf`` for no recourse."""
+        """From the minimum cost of each affected input, ``inf`` for no recourse."""
         if not costs.size:
             return cls(0, 0, 1.0, 0.0, 0.0)
         paid = costs[np.isfinite(costs)]
@@ -49,7 +49,7 @@ class Numbers:
 
 
 class Recourse:
-    """What several ways cost each affected input, in ``costs``: a row for each way, ``inf`` for no recourse."""
+    """Costs of several directions or rules, one per row of ``costs``, for each affected input; ``inf`` for none."""
 
     rows: IntArray
     costs: FloatArray
@@ -99,17 +99,17 @@ class Recourse:
 
     @property
     def score(self) -> float:
-        """Mean minimum cost over the affected inputs, with no recourse charged at the budget; lower is better."""
+        """Mean minimum cost over the affected inputs; those without recourse count as the budget. Lower is better."""
         return self.numbers.score
 
 
 def score(costs: FloatArray, budget: float) -> float:
-    """Mean of the minimum costs, with no recourse charged at the budget; the same in whatever order rows come."""
+    """Mean of the minimum costs, where no recourse counts as the budget; it does not depend on the order of rows."""
     if not costs.size:
         return 0.0
     return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
 
 
 def mean_cost(costs: FloatArray) -> float:
-    """Average of finite costs, the same in whatever order they come; ``inf`` where there are none."""
+    """Mean of finite costs, which does not depend on their order; ``inf`` if there are none."""
     return float(np.sort(costs).sum() / costs.size) if costs.size else float("inf")

@@ -1,4 +1,4 @@
-"""What directions do for the affected inputs: minimum scalars, their costs, and the score that they are judged by."""
+"""Minimum scalars of the affected inputs along directions, and their costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from globece.pricing import costs_at, horizons
 from globece.progress import AT_A_TIME, INTERRUPTIONS, Monitor, Pace
 from globece.space import FloatArray, IntArray
 
-UNHURRIED = 2.0  # seconds that a batch takes where there is no time limit
+UNHURRIED = 2.0  # seconds per batch without a time limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Scaled:
 
     scalar: FloatArray  # (m, n)
     cost: FloatArray  # (m, n), in the cost model's units
-    flip: FloatArray | None = None  # (m, n), where each first flips, whatever that costs; where it is known
+    flip: FloatArray | None = None  # (m, n), the first flip whatever it costs, if known
 
 
 def scale(
@@ -33,16 +33,16 @@ def scale(
 ) -> Scaled:
     """Minimum scalars and costs of every input under each direction, within the budget.
 
-    Cost never falls along a ray, so the first flip is the cheapest, and what it costs decides whether it counts.
+    Cost never falls along a ray, so the first flip is the cheapest.
 
     Parameters
     ----------
     problem, directions
-        Whose inputs are to travel, and along what.
+        The inputs, and the directions.
     model
-        The model to ask, if it is not the problem's.
+        The model to follow; by default the problem's.
     within
-        A budget for each input, in place of the problem's: what costs more is of no interest.
+        A budget for each input, in place of the problem's.
     """
     Z, cost = problem.inputs, problem.cost
     routes = bundle(problem.space, directions)
@@ -62,20 +62,20 @@ def limits(problem: Affected, directions: FloatArray, *, within: FloatArray | No
 
 
 def in_reach(n: int, work: Callable[[IntArray], None], monitor: Monitor, *, first: int, most: int) -> IntArray:
-    """Do some work for ``n`` inputs in batches, for as many of them as there is time; return which.
+    """Process ``n`` inputs in batches, as many as there is time for; return which.
 
-    They come in a random order, so that those who are reached stand for all.
+    They come in random order, so that those reached are a random sample.
 
     Parameters
     ----------
     n
-        How many inputs there are.
+        Number of inputs.
     work
         Called with the positions of some of them, ascending.
     monitor
-        Asked whether the time is up, and told if that, or Ctrl-C, left somebody out.
+        Says whether the time is up, and is told if that, or Ctrl-C, left inputs out.
     first, most
-        Size of the first batch, and of the largest; later ones take about as long as they should.
+        Size of the first batch, and of the largest; later sizes are adapted to the time that batches take.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""The user's own model has the last word: every counterfactual is predicted again, as the user's own columns hold it.
+"""Verification: every counterfactual is predicted again by the user's model, in the user's columns.
 
-What a compiled model reports is confirmed in three ways. Every counterfactual must be favourable to the original; one
-that is not is moved on slightly, since right on the boundary rounding decides. And of some rays the original is asked
-about points before the scalar, which must not be favourable. Where the original says otherwise, the compiled model has
-misread it: :func:`trusting` then does the work again with a search that asks the original alone, and says so.
+Every counterfactual of a compiled model must be favourable to the original; one that is not is moved slightly further,
+since right on the boundary rounding decides. And on some rays the original is called on points before the scalar,
+which must not be favourable. If the original disagrees, it was compiled wrongly: :func:`trusting` then repeats the work
+with a search that only uses the original, and warns.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ T = TypeVar("T")
 Asked = TypeVar("Asked", Affected, Case)
 
 VERIFY_ROWS = 65_536
-FURTHEST = 1e-6  # share of the way that a counterfactual is moved on, past rounding
+FURTHEST = 1e-6  # largest relative increase of a scalar, to get past rounding
 ROUNDINGS = 7  # or by 1, 2, 4, ... 64 roundings of a narrow column
 
 
 class Disagreement(VerificationError):
-    """The original does not say what its compiled model says."""
+    """The original and its compiled model disagree."""
 
 
 def confirmed(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scaled:
-    """Scalars and costs that the user's own model confirms; one that does not flip is an error, never dropped.
+    """Scalars and costs that the user's model confirms; a counterfactual that does not flip is an error.
 
     Raises
     ------
     Disagreement
-        If the model was compiled, and the original says otherwise.
+        If the model was compiled, and the original disagrees.
     VerificationError
-        If the model itself does not give the same answer again.
+        If the model does not predict the same again.
     """
     first = ~verify(problem, directions, scaled)
     scaled, failed = nudge_past_rounding(problem, directions, scaled, first)
-    if first.any():  # a model that answers by chance passes once, not twice
+    if first.any():  # a random model may pass once, but hardly twice
         moved = replace(scaled, scalar=np.where(first, scaled.scalar, np.inf))
         failed |= ~verify(problem, directions, moved)
     compiled = problem.model.is_compiled
@@ -68,7 +68,7 @@ def confirmed(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scal
 
 
 def verify(problem: Affected, directions: FloatArray, scaled: Scaled) -> BoolArray:
-    """Whether the user's own model favours each counterfactual that is reported; ``True`` where none is."""
+    """Whether each counterfactual is favourable to the user's model; ``True`` where there is none."""
     out = np.ones(scaled.scalar.shape, dtype=bool)
     for i, delta in enumerate(directions):
         rows = np.flatnonzero(np.isfinite(scaled.scalar[i]))
@@ -79,31 +79,31 @@ def verify(problem: Affected, directions: FloatArray, scaled: Scaled) -> BoolArr
 def nudge_past_rounding(
     problem: Affected, directions: FloatArray, scaled: Scaled, failed: BoolArray
 ) -> tuple[Scaled, BoolArray]:
-    """Move counterfactuals that failed on slightly until they flip; return which still fail.
+    """Increase the scalars of counterfactuals that failed slightly until they flip; return which still fail.
 
-    What then costs more than the budget is no recourse within it.
+    Those that then cost more than the budget are no recourse.
     """
     if not failed.any():
         return scaled, failed
     scalar, paid, failed = scaled.scalar.copy(), scaled.cost.copy(), failed.copy()
     for i in np.flatnonzero(failed.any(axis=1)):
         rows = np.flatnonzero(failed[i])
-        first, hairs = scalar[i, rows], _hairs(problem, directions[i], rows, scalar[i, rows])
-        for j in range(hairs.shape[1]):
+        first, nudges = scalar[i, rows], _nudges(problem, directions[i], rows, scalar[i, rows])
+        for j in range(nudges.shape[1]):
             if not rows.size:
                 break
-            k = first + hairs[:, j]
+            k = first + nudges[:, j]
             flips = _favourable_at(problem, directions[i], rows, k)
             scalar[i, rows[flips]], failed[i, rows[flips]] = k[flips], False
-            rows, first, hairs = rows[~flips], first[~flips], hairs[~flips]
+            rows, first, nudges = rows[~flips], first[~flips], nudges[~flips]
         paid[i] = rays.cost_at(problem.cost, problem.inputs, directions[i], scalar[i])
     beyond = paid > problem.budget * (1.0 + rays.BUDGET_SLACK)
     failed &= ~beyond
     return replace(scaled, scalar=np.where(beyond, np.inf, scalar), cost=np.where(beyond, np.inf, paid)), failed
 
 
-def _hairs(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) -> FloatArray:
-    """What to add to each k, less first: some roundings of the narrow columns that move, and shares of k itself."""
+def _nudges(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) -> FloatArray:
+    """Amounts to add to each k, ascending: multiples of the rounding of narrow columns, and shares of k."""
     shares = np.maximum(k, 1.0)[:, None] * np.geomspace(1e-12, FURTHEST, 8)
     after = rays.positions(problem.space, problem.inputs[rows], delta, k)
     moving = np.array([f.start for f, _ in rays.movers(problem.space, delta)], dtype=np.int64)
@@ -114,7 +114,7 @@ def _hairs(problem: Affected, delta: FloatArray, rows: IntArray, k: FloatArray) 
 
 
 def trusting(asked: Asked, work: Callable[[Asked], T]) -> T:
-    """Do some work with a model as it was compiled; if the original says otherwise, with the original alone."""
+    """Do some work with a compiled model; if the original disagrees, repeat it with the original alone."""
     try:
         return work(asked)
     except Disagreement as why:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Allowance(NamedTuple):
-    """Rays that a search may follow for each affected input, and for all of them at least and at most."""
+    """Number of rays that a search may follow: per affected input, and in total at least and at most."""
 
     per_input: float
     least: int
@@ -24,10 +24,10 @@ class Allowance(NamedTuple):
 
 
 class Model(ABC):
-    """A model over the encoded matrix: the one question, and what else callers need to know.
+    """A model over the encoded matrix.
 
-    A kind of model answers :meth:`favourable`, :meth:`margin` and :meth:`first_flip`, and overrides of the rest what
-    it knows better.
+    Subclasses implement :meth:`favourable`, :meth:`margin` and :meth:`first_flip`, and override the other members
+    where they know more.
 
     Attributes
     ----------
@@ -38,13 +38,13 @@ class Model(ABC):
     name
         What to call it in messages and reports.
     allowance
-        Rays that a search may follow, by what one costs.
+        Number of rays that a search may follow; fewer where a ray is expensive.
     unit
-        Rounding unit of its arithmetic.
+        Unit roundoff of its arithmetic.
     is_compiled
-        Whether it stands for a model of the user's that can be asked as well.
+        Whether it was compiled from a model of the user's, which can be called as well.
     conditions
-        What its counterfactuals must survive in addition to the model's own decision, in words.
+        What its counterfactuals must survive in addition to the model's decision, in words.
     """
 
     if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Model(ABC):
         def conditions(self) -> str: ...
 
     else:
-        # Chosen so that a search takes a small part of the paper's 2,000 predictions an input (docs/search.md).
+        # Chosen so that a search takes a small part of the paper's 2,000 predictions per input (docs/search.md).
         allowance = Allowance(10.0, 6_000, 1_000_000)
         unit = DOUBLE
         is_compiled = False
@@ -79,7 +79,7 @@ class Model(ABC):
 
     @abstractmethod
     def margin(self, Z: FloatArray) -> FloatArray:
-        """How far each row is on the favourable side; negative on the other."""
+        """How far each row is on the favourable side; negative on the unfavourable side."""
 
     @abstractmethod
     def first_flip(
@@ -101,15 +101,15 @@ class Model(ABC):
         Returns
         -------
         FloatArray
-            ``(m, n)``; ``inf`` where no k up to the limit is favourable. At the k returned
-            :func:`globece.rays.positions` really is favourable. NaN where a model that is followed exactly cannot
-            say within a bounded effort: neither a k nor "none". Whoever asked must search such a ray or call it
-            unknown, as :class:`globece.models.compiling.adapt.Compiled` does.
+            ``(m, n)``; ``inf`` where no k up to the limit is favourable. At the k returned,
+            :func:`globece.rays.positions` is favourable. NaN where an exact model cannot decide with bounded effort;
+            the caller must then search the ray, as :class:`globece.models.compiling.adapt.Compiled` does, or report
+            it as unknown.
         """
 
     @property
     def rounding_unit(self) -> float:
-        """Relative rounding error that its counterfactuals are kept clear of."""
+        """Relative rounding error that its counterfactuals must tolerate."""
         return max(DOUBLE, self.unit, float(self.space.rounding.max(initial=0.0)))
 
     @property
@@ -119,12 +119,12 @@ class Model(ABC):
 
     @property
     def followed(self) -> Model:
-        """What is followed along rays."""
+        """The model that is followed along rays."""
         return self
 
     @property
     def requirements(self) -> tuple[Model, ...]:
-        """Models that must all be favourable: itself, unless it stands for several."""
+        """Models that must all be favourable: itself, unless it combines several."""
         return (self,)
 
     @property
@@ -134,48 +134,48 @@ class Model(ABC):
 
     @property
     def half_spaces(self) -> LinearModel | None:
-        """The model as half-spaces, if it is linear: closed forms and a bound are known then."""
+        """The model as half-spaces if it is linear, which gives closed forms and a bound."""
         return None
 
     @property
     def tree_ensemble(self) -> TreeEnsemble | None:
-        """The model as trees, if it is made of them: a bound is known then."""
+        """The model as trees if it consists of them, which gives a bound."""
         return None
 
     @property
     def tallies(self) -> list[Tally]:
-        """How often the user's models were asked; each model once."""
+        """Call counts of the user's models, one per model."""
         return []
 
     def confirms(self, Z: FloatArray) -> BoolArray:
-        """Whether each row is favourable, however it is asked about."""
+        """Whether each row is favourable in every precision in which it can be passed to the model."""
         return self.favourable(Z)
 
     def rough(self, points: int) -> Model:
-        """The same model asked with less care, for candidates that race: so many points where a ray is searched."""
+        """A cheaper approximation for racing candidates, with ``points`` per ray where rays are searched."""
         return self
 
     def thinned(self, points: int) -> Model:
-        """The same model, with fewer points along a ray where it must be searched at all."""
+        """The same model with at most ``points`` per ray where rays are searched."""
         return self
 
     def uncompiled(self) -> Model:
-        """The same model without what was compiled of it."""
+        """The user's model as a black box, if this one was compiled from it."""
         return self
 
 
 def check_model(model: Any, space: FeatureSpace) -> Model:
-    """Return a model if it answers about rows of this space; otherwise raise, and say how one is made of the user's."""
-    asks = all(callable(getattr(model, name, None)) for name in ("favourable", "margin", "first_flip"))
-    theirs = getattr(model, "space", None)
-    if isinstance(model, type) or not asks or not isinstance(theirs, FeatureSpace):
+    """Return the model if it takes rows of this space; otherwise raise an error that points to ``as_model``."""
+    has_methods = all(callable(getattr(model, name, None)) for name in ("favourable", "margin", "first_flip"))
+    expected = getattr(model, "space", None)
+    if isinstance(model, type) or not has_methods or not isinstance(expected, FeatureSpace):
         raise InvalidParameterError(
-            "model must be what globece.as_model(model, space) makes of a model of yours, with the space of the "
-            f"explanation; got {describe(model)}"
+            "model must be the result of globece.as_model(your_model, space), with the space of the explanation; "
+            f"got {describe(model)}"
         )
-    if theirs.columns != space.columns:
+    if expected.columns != space.columns:
         raise InvalidParameterError(
-            f"model takes rows with the columns {list(theirs.columns)[:20]}; these have {list(space.columns)[:20]}"
+            f"model takes rows with the columns {list(expected.columns)[:20]}; these have {list(space.columns)[:20]}"
         )
     checked: Model = model
     return checked

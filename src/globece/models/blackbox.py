@@ -1,13 +1,13 @@
 """Any model at all: where nothing is known about it, k is searched for.
 
-The flip can only happen at a one-hot switch, at a whole step, or somewhere on the stretches between. So each row is
-tried just past its own switches and on a grid, in order and in batches, until it flips; then bisection between the
-last point that failed and the first that flipped finds the smallest k to a relative 1e-6. Between two grid points a
-model may flip and flip back unseen: that is why this is called searched, and the other models exact.
+A flip can only happen at a one-hot switch, at a whole step, or on a stretch in between. So each row is tried just past
+its switches and on a grid, in order and in batches, until it flips; then bisection between the last unfavourable and
+the first favourable point finds the smallest k to a relative 1e-6. A model may flip and flip back unseen between two
+grid points: that is why this is called searched, and the other models exact.
 
-The k that is reported goes on slightly past that point, so that it does not lie on the boundary. A model that
-computes in single precision answers differently there from one batch to the next; where it gives scores, k goes on
-until they have risen by several times what that changes.
+The reported k lies slightly past that point, off the boundary. A model that computes in single precision may answer
+differently there from one batch to the next; where it has scores, k is increased until they have risen by several
+times that variation.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from globece.models.torch_modules import is_double, is_module
 from globece.progress import is_timed
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
-ALONE = 16  # rows that a model is asked about one by one
-STEADY = 8.0  # times the largest change seen
-FARTHER = 32.0  # times what must be risen by, at most, where sums are larger than those it was learnt from
-STIRRED = 24  # times that a row at the end of its way is asked about again
+ALONE = 16  # rows that are passed to the model one by one
+STEADY = 8.0  # multiple of the largest variation seen
+FARTHER = 32.0  # most that rounding far out may exceed what was learnt, as a multiple
+PERTURBATIONS = 24  # of a row at the end of its ray
 PUSHES = 40  # each twice the one before
-HALVED = 3  # times that the last of them is halved
+HALVINGS = 3  # of the last push
 SMALLEST = 5e-324  # the smallest k at which a row has moved
-NEXT_TO_NOTHING = 1e-6  # a share of the first k that flips, before which few rows do
+NEARLY_ZERO = 1e-6  # as a share of the first favourable k: few rows flip before that
 MOST_POINTS = 50_000  # along a ray
 
 
 def check_grid(grid: int) -> int:
-    """Points along a ray, if they are a number of them that can be tried."""
+    """Validate the number of points along a ray."""
     return check_count("grid", grid, high=MOST_POINTS)
 
 
 def check_scalars(scalars: Any) -> FloatArray:
-    """Scalars to try, if they ascend from 0 on: below 0 a direction would be gone backwards, whatever may only rise."""
+    """Validate the scalars to try: ascending, and not negative, which would reverse a direction."""
     allowed = "ascending numbers >= 0, at least one of them > 0"
     given = check_numbers("scalars", scalars, allowed, low=0.0)
     if not given.size or not given[-1] > 0.0 or not (np.diff(given) > 0.0).all() or given.size > MOST_POINTS:
@@ -56,7 +56,7 @@ def check_scalars(scalars: Any) -> FloatArray:
 
 @dataclass(frozen=True)
 class BlackBox(Model):
-    """A model of which only its decisions are known.
+    """A model of which only the decisions are known.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ class BlackBox(Model):
     batch_rows
         Most rows given to the model at once; bounds memory and changes no result.
     scalars
-        The very scalars to try, in place of the grid and without bisection: the paper's protocol.
+        Scalars to try in place of the grid, without bisection: the paper's protocol.
     precision
         Relative precision of k.
     steady
-        Whether to go on from the boundary until the answer is the same in every batch; a search need not.
+        Whether to move past the boundary until the answer is the same in every batch; a search need not.
     """
 
     decide: Decision
@@ -93,11 +93,11 @@ class BlackBox(Model):
 
     @property
     def tallies(self) -> list[Tally]:
-        """How often the model was asked."""
+        """How often the model was called."""
         return [self.decide.tally]
 
     def rough(self, points: int) -> BlackBox:
-        """The same with fewer points, less precision, and no way past the boundary."""
+        """The same with fewer points, less precision, and no move past the boundary."""
         if self.scalars is not None:
             return self
         return replace(self, grid=min(points, self.grid), precision=1.0 / points, steady=False)
@@ -110,7 +110,7 @@ class BlackBox(Model):
 
     @cached_property
     def units(self) -> FloatArray:
-        """Rounding unit of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
+        """Unit roundoff of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
         return np.maximum(self.space.rounding, SINGLE if self._is_single else 0.0)
 
     @property
@@ -120,35 +120,34 @@ class BlackBox(Model):
 
     @property
     def unit(self) -> float:
-        """The largest of these."""
+        """The largest unit roundoff."""
         return max(DOUBLE, float(self.units.max(initial=0.0)))
 
     @cached_property
-    def need(self) -> float | None:
-        """How much a score must rise to be the same in every batch; ``None`` where there are no scores.
+    def needed_rise(self) -> float | None:
+        """How much a score must rise for the same decision in every batch; ``None`` where there are no scores.
 
-        By how much scores change when a row is asked about alone, and when all its numbers change in their last digit,
-        which stirs whatever is summed. Learnt from rows that the space allows, so that it is the same whatever rows
-        are explained.
+        Derived from how much scores change when a row is passed alone, and when its numbers change in the last digit.
+        Measured on synthetic rows, so that it does not depend on the rows that are explained.
         """
         rng = np.random.default_rng(0)
         rows = drawn(self.space, 4 * ALONE, rng)
-        others = self._stirred(rows, 2.0 * rng.choice([-1.0, 1.0], rows.shape))
+        others = self._perturbed(rows, 2.0 * rng.choice([-1.0, 1.0], rows.shape))
         try:
             (together, *_) = self.decide.scores(self.space.decode(rows), len(rows)) or (None,)
             if together is None:
                 return None
-            stirred = self.decide.scores(self.space.decode(others), len(rows))[0]
+            perturbed = self.decide.scores(self.space.decode(others), len(rows))[0]
             alone = [self.decide.scores(self.space.decode(row[None]), 1)[0][0] for row in rows[:ALONE]]
         except (ModelError, InvalidDataError):
             return None
-        if not (np.isfinite(together) & np.isfinite(stirred)).all():
+        if not (np.isfinite(together) & np.isfinite(perturbed)).all():
             return None
-        changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - stirred).max()]
+        changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - perturbed).max()]
         return float(STEADY * max(*changes, min(self.unit, SINGLE) * np.abs(together).max()))
 
-    def _stirred(self, Z: FloatArray, roundings: FloatArray) -> FloatArray:
-        """The same rows with every number that is not whole changed in its last digit, by some rounding units."""
+    def _perturbed(self, Z: FloatArray, roundings: FloatArray) -> FloatArray:
+        """The same rows with every number that is not whole changed by some units in the last place."""
         out = Z * (1.0 + self.units * roundings)
         for f in self.space.features:
             if f.is_block or f.whole:
@@ -157,9 +156,9 @@ class BlackBox(Model):
 
     @cached_property
     def widens(self) -> bool:
-        """Whether the same numbers can be asked about in double precision as well as in their columns' narrow type.
+        """Whether the model also takes the numbers of narrow columns in double precision.
 
-        A step before the model computes in the type that it is given, and a tree tells apart what that rounds.
+        Steps before the model compute in the type that they are given, and a tree may split what that type rounds.
         """
         if not self.space.is_narrow:
             return False
@@ -171,14 +170,14 @@ class BlackBox(Model):
         return True
 
     def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
-        """Whether each row gets the favourable outcome, asked in batches; in short ones where there is a time limit."""
+        """Whether each row gets the favourable outcome; in batches, which are short under a time limit."""
         out = np.empty(len(Z), dtype=bool)
         for part in self._batches(len(Z)):
             out[part] = self.decide(self.space.decode(Z[part], wide=wide), part.stop - part.start)
         return out
 
     def confirms(self, Z: FloatArray) -> BoolArray:
-        """Whether each row is favourable as the user's columns hold it, and its numbers in double precision too."""
+        """Whether each row is favourable, both in the user's column types and in double precision."""
         out = self.favourable(Z)
         if out.any() and self.widens:
             out[out] = self.favourable(Z[out], wide=True)
@@ -194,7 +193,7 @@ class BlackBox(Model):
             start = part.stop
 
     def margin(self, Z: FloatArray) -> FloatArray:
-        """+1 for a favourable row, -1 for another: decisions are all there is to see."""
+        """+1 for a favourable row, -1 for an unfavourable one: only decisions are known."""
         return np.where(self.favourable(Z), 1.0, -1.0)
 
     def first_flip(
@@ -203,7 +202,7 @@ class BlackBox(Model):
         """Smallest k found at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         out = np.empty((len(directions), len(Z)))
         tried = len(self.scalars) if self.scalars is not None else self.grid + len(self.space.blocks)
-        most = max(256, 4 * self.batch_rows // tried)  # rays at a time: bounds the memory that their points take
+        most = max(256, 4 * self.batch_rows // tried)  # rays at a time: bounds the memory for their points
         together = max(1, most // max(len(Z), 1))
         for i in range(0, len(directions), together):
             some = slice(i, i + together)
@@ -216,7 +215,7 @@ class BlackBox(Model):
     def _search(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None) -> FloatArray:
         rays_ = _Rays.of(self.space, Z, directions, limit, self.grid, self.scalars)
         points = rays_.points
-        if start is not None:  # the start itself, and what lies beyond it
+        if start is not None:  # the start itself, and the points beyond it
             begin = np.where(start <= limit, start, np.inf).reshape(-1, 1)
             points = np.sort(np.hstack([begin, np.where(points > begin, points, np.inf)]), axis=1)
             points[points == 0.0] = np.inf
@@ -249,7 +248,7 @@ class BlackBox(Model):
         return k.reshape(limit.shape)
 
     def _favourable_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> BoolArray:
-        """Whether each of these rays is favourable at its k; for a steady answer also in double precision."""
+        """Whether each of these rays is favourable at its k; if ``steady``, also in double precision."""
         out = np.empty(len(which), dtype=bool)
         for start in range(0, len(which), self.batch_rows):
             part = slice(start, start + self.batch_rows)
@@ -264,7 +263,7 @@ class BlackBox(Model):
         out = np.empty(len(which))
         for part in self._batches(len(which)):
             rows = rays_.positions(which[part], k[part])
-            rows = rows if roundings is None else self._stirred(rows, roundings)
+            rows = rows if roundings is None else self._perturbed(rows, roundings)
             out[part] = self.decide.scores(self.space.decode(rows), len(rows))[0]
         return out
 
@@ -279,11 +278,11 @@ class BlackBox(Model):
     def _move_clear(
         self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray, limit: FloatArray
     ) -> FloatArray:
-        """Go on from the boundary, as far as the search is precise or the model's own precision asks for."""
+        """Move past the boundary, by the precision of the search or of the model."""
         k = high.copy()
         glides = np.flatnonzero(rays_.glides[hit] & (high < limit) & (high > SMALLEST))
         single = self.unit > DOUBLE
-        need = self.need if single and rays_.glides[hit].any() else 0.0
+        need = self.needed_rise if single and rays_.glides[hit].any() else 0.0
         step = 0.5 * self.precision * high
         if need is None:  # no scores to go by
             step = np.maximum(step, 32.0 * self.unit * np.maximum(high, 0.1 * limit))
@@ -291,7 +290,7 @@ class BlackBox(Model):
             on = np.minimum(high[glides] + step[glides], limit[glides])
             stays = self._favourable_at(rays_, hit[glides], on)
             k[glides[stays]] = on[stays]
-            return self._held(rays_, hit, k, limit) if single else k
+            return self._drop_fragile(rays_, hit, k, limit) if single else k
         first, unclear, clear = np.zeros(len(hit)), high.copy(), np.full(len(hit), need)
         first[glides] = self._scores_at(rays_, hit[glides], low[glides])
         clear[glides] = self._need_at(need, rays_, hit[glides], low[glides], first[glides])
@@ -303,58 +302,58 @@ class BlackBox(Model):
             stays = self._favourable_at(rays_, hit[glides], on)
             rise = self._scores_at(rays_, hit[glides], on) - first[glides]
             k[glides[stays]] = on[stays]
-            # until it is clear, or has clearly turned back
+            # until it is clear of the boundary, or clearly back on the unfavourable side
             goes_on = np.where(stays, rise < clear[glides], rise > -clear[glides]) & (on < limit[glides])
             cleared.append(glides[stays & (rise >= clear[glides])])
             glides = glides[goes_on]
             unclear[glides] = on[goes_on]
             step[glides] *= 2.0
         self._move_back(rays_, hit, np.sort(np.concatenate([*cleared, glides[:0]])), unclear, k, first + clear)
-        return self._held(rays_, hit, k, limit)
+        return self._drop_fragile(rays_, hit, k, limit)
 
     def _move_back(
         self, rays_: _Rays, hit: IntArray, which: IntArray, low: FloatArray, k: FloatArray, score: FloatArray
     ) -> None:
-        """Halve the last step of what has become clear, in place: steps that double end up to twice too far."""
-        for _ in range(HALVED if which.size else 0):
+        """Bisect the last push of the rays that are clear, in place: pushes that double may go too far."""
+        for _ in range(HALVINGS if which.size else 0):
             middle = 0.5 * (low[which] + k[which])
             clear = self._favourable_at(rays_, hit[which], middle)
             clear &= self._scores_at(rays_, hit[which], middle) >= score[which]
             k[which[clear]], low[which[~clear]] = middle[clear], middle[~clear]
 
-    def _held(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
-        """Drop what a module in single precision favours only at the limit, and only until a last digit there changes.
+    def _drop_fragile(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+        """Drop flips right at the limit that a change in the last digit undoes, for a module in single precision.
 
-        Any other model is as sure at the end of a range as anywhere else.
+        Other models are as reliable at the end of a range as anywhere else.
         """
         if not self._is_single:
             return k
         rng = np.random.default_rng(0)
-        for _ in range(STIRRED):
+        for _ in range(PERTURBATIONS):
             ends = np.flatnonzero(rays_.glides[hit] & (k >= limit) & np.isfinite(k))
             if ends.size:
                 rows = rays_.positions(hit[ends], k[ends])
-                stays = self.favourable(self._stirred(rows, rng.uniform(-4.0, 4.0, self.space.width)))
+                stays = self.favourable(self._perturbed(rows, rng.uniform(-4.0, 4.0, self.space.width)))
                 k[ends[~stays]] = np.inf
         return k
 
     def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Narrow (low, high] to the relative precision; ``high`` stays favourable throughout."""
         low, high = low.copy(), high.copy()
-        precision = 0.5 * self.precision if self.steady else self.precision  # the rest is for going on
+        precision = 0.5 * self.precision if self.steady else self.precision  # the rest is for moving past the boundary
 
         def still_open() -> IntArray:
             # where only blocks move, nothing happens between two switches
             return np.flatnonzero(rays_.glides[hit] & (high - low > precision * high))
 
-        # A ray that was tried just past a switch, and fails just before it, flipped by that switch.
+        # A ray that flips just past a switch, and not just before it, was flipped by that switch.
         wide = still_open()
         wide = wide[(rays_.switches[hit[wide]] == high[wide, None]).any(axis=1)]
         before = np.nextafter(high[wide], 0.0)
         fails = ~self._favourable_at(rays_, hit[wide], before)
         low[wide[fails]] = before[fails]
-        # One that flips as soon as it moves at all, or nearly so, would be halved a thousand times.
-        for share, reached in ((0.0, 0.0), (NEXT_TO_NOTHING, SMALLEST)):
+        # A ray that flips at almost 0 would otherwise take about a thousand halvings.
+        for share, reached in ((0.0, 0.0), (NEARLY_ZERO, SMALLEST)):
             wide = still_open()
             wide = wide[low[wide] <= reached]
             at = np.maximum(share * high[wide], SMALLEST)
@@ -363,7 +362,7 @@ class BlackBox(Model):
             low[high <= SMALLEST] = SMALLEST
         while (wide := still_open()).size:
             near, far = low[wide], high[wide]
-            middle = np.where(far > 10.0 / NEXT_TO_NOTHING * near, np.sqrt(near) * np.sqrt(far), 0.5 * (near + far))
+            middle = np.where(far > 10.0 / NEARLY_ZERO * near, np.sqrt(near) * np.sqrt(far), 0.5 * (near + far))
             inside = (near < middle) & (middle < far)
             low[wide[~inside]] = far[~inside]  # neighbours
             wide, middle = wide[inside], middle[inside]
@@ -381,7 +380,7 @@ def search_undecided(
     limit: FloatArray,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Scalars as a compiled model found them, with those that it left open (NaN) searched; see `Model.first_flip`."""
+    """Minimum scalars of a compiled model, with those that it left undecided (NaN) searched; see `Model.first_flip`."""
     for i in np.flatnonzero(np.isnan(found).any(axis=1)):
         rows = np.flatnonzero(np.isnan(found[i]))
         begin = None if start is None else start[i : i + 1, rows]
@@ -392,14 +391,14 @@ def search_undecided(
 
 @dataclass(frozen=True, slots=True)
 class _Rays:
-    """Every row along every one of some directions, and the points to try on each; ordered by direction, then row."""
+    """All rows along all directions, and the points to try on each ray; ordered by direction, then row."""
 
     space: FeatureSpace
     Z: FloatArray
     directions: FloatArray
     glides: BoolArray  # (rays,) whether a continuous or ordinal feature moves
     switches: FloatArray  # (rays, jumps) the first k past each switch, or into a range; inf where there is none
-    points: FloatArray  # (rays, points) ascending, inf fills up
+    points: FloatArray  # (rays, points) ascending, padded with inf
 
     @classmethod
     def of(
@@ -423,7 +422,7 @@ class _Rays:
             for f, step in rays.movers(space, delta):
                 x = Z[:, f.start]
                 enters[mine] |= x < f.low if step > 0 else x > f.high
-        if enters.any():  # a range that a row starts outside of is entered at once
+        if enters.any():  # a row that starts outside of a range enters it at once
             past = np.hstack([past, np.where(enters, SMALLEST, np.inf)[:, None]])
         end = limit.reshape(-1, 1)
         if scalars is not None:

@@ -1,8 +1,8 @@
-"""What the user's own model decides about the user's own rows: favourable or not, and by how much.
+"""What the user's model decides about native rows: favourable or not, and by how much.
 
-Models come as estimators with ``predict`` / ``predict_proba`` / ``decision_function`` or as plain functions; the
-outcome that people want comes as a class, or as a side of a threshold. A :class:`Decision` settles all of that once
-and checks every answer, so that nobody further on has to.
+A model is an estimator with ``predict`` / ``predict_proba`` / ``decision_function``, a torch module or a function; the
+favourable outcome is a class, or a side of a threshold. A :class:`Decision` hides these differences and validates
+every output of the model.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from globece.progress import Pace, check_time
 from globece.space import BoolArray, FloatArray
 
 SIDES = ("above", "below")
-LOOKED_AT = 1000  # outcomes of each answer whose kind is checked
+CHECKED_LABELS = 1000  # labels of each call whose type is checked
 
 
 @dataclass(slots=True)
 class Tally:
-    """How often the model was called, on how many rows, and how many rays were searched that it could not decide."""
+    """How often the model was called, on how many rows, and how many undecided rays were searched with it."""
 
     calls: int = 0
     rows: int = 0
     searched_rays: int = 0
-    pace: Pace = field(default_factory=lambda: Pace(128), repr=False)  # rows at a time where there is a time limit
+    pace: Pace = field(default_factory=lambda: Pace(128), repr=False)  # batch size under a time limit
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Decision:
     Attributes
     ----------
     ask
-        Calls the model on native rows and returns what it said.
+        Calls the model on native rows and returns its output.
     name
         What to call the model in messages.
     favourable
         The outcome people want: a class, or ``"above"`` / ``"below"`` a threshold.
     threshold
-        The limit for probabilities or a regressor's values; ``None`` for the model's own decision.
+        The limit for probabilities or a regressor's values; ``None`` for the model's default decision.
     classes
         The model's classes, where it has them.
     timeout
@@ -60,9 +60,9 @@ class Decision:
     tally
         How often the model was called.
     model
-        The user's own model, to ask it something else.
+        The user's model.
     labels
-        Whether the model is asked for one of its classes for each row, so that columns are several outcomes.
+        Whether the model returns a class per row, so that a second dimension means several outputs.
     """
 
     ask: Callable[[Any], Any]
@@ -101,16 +101,16 @@ class Decision:
                 f"{self.name} returned numbers such as {answer[~np.isin(answer, (0.0, 1.0))][0]!r}, not outcomes; "
                 "say which are favourable with threshold= (and favourable='above' or 'below')"
             )
-        some = answer[:LOOKED_AT]
-        if some.dtype.kind != "O":  # each kind once
+        some = answer[:CHECKED_LABELS]
+        if some.dtype.kind != "O":  # each label once
             some = np.concatenate([some[:1], np.unique(some)])
         self._check_labels(some.tolist())
         return np.asarray(answer == self.favourable, dtype=bool)
 
     def scores(self, rows: Any, n: int) -> tuple[FloatArray, ...]:
-        """Scores, if the model gives them: numbers that rise as a row comes nearer to the favourable outcome.
+        """Scores, if the model has them: numbers that rise as a row comes nearer to the favourable outcome.
 
-        For more than two classes these are several ways of counting, of which one rises; none of a model that gives
+        With more than two classes several candidates are returned, one of which rises. Empty for a model that gives
         labels only.
         """
         model, classes = self.model, self.classes
@@ -121,12 +121,12 @@ class Decision:
                 return ()
             values = self._answer(self.ask, rows, n)
             return () if values.ndim != 1 else (self._numbers(values) * (-1.0 if self.favourable == "below" else 1.0),)
-        place, by_score = classes.index(self.favourable), getattr(model, "decision_function", None)
+        index, by_score = classes.index(self.favourable), getattr(model, "decision_function", None)
         if self.threshold is None and by_score is not None:
             found = self._numbers(self._answer(by_score, rows, n))
             if found.ndim == 1:
-                return (found if place == 1 else -found,) if len(classes) == 2 else ()
-            return (_lead(found, place),) if found.shape[1] == len(classes) else ()
+                return (found if index == 1 else -found,) if len(classes) == 2 else ()
+            return (_lead(found, index),) if found.shape[1] == len(classes) else ()
         by_probability = getattr(model, "predict_proba", None)
         if by_probability is None:
             return ()
@@ -134,24 +134,24 @@ class Decision:
         if probabilities.ndim != 2 or probabilities.shape[1] != len(classes):
             return ()
         if len(classes) == 2 or self.threshold is not None:
-            return (probabilities[:, place],)
+            return (probabilities[:, index],)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return tuple(_lead(s, place) for s in (probabilities, np.log(probabilities), logit(probabilities)))
+            return tuple(_lead(s, index) for s in (probabilities, np.log(probabilities), logit(probabilities)))
 
     def _module_scores(self, found: NDArray[Any]) -> tuple[FloatArray, ...]:
-        """The same of what a torch module gives."""
+        """Scores from the outputs of a torch module."""
         if found.ndim == 1:
             return (self._numbers(found) * (-1.0 if self.favourable in (0, "below") else 1.0),)
         if self.favourable not in range(found.shape[1]):
             return ()
         scores = self._numbers(found)
         with np.errstate(divide="ignore", invalid="ignore"):
-            by_logarithm = () if found.shape[1] == 2 else (_lead(np.log(scores), int(self.favourable)),)
-        by_itself = () if self.threshold is None else (scores[:, int(self.favourable)],)
-        return (*by_itself, _lead(scores, int(self.favourable)), *by_logarithm)
+            in_logs = () if found.shape[1] == 2 else (_lead(np.log(scores), int(self.favourable)),)
+        unchanged = () if self.threshold is None else (scores[:, int(self.favourable)],)
+        return (*unchanged, _lead(scores, int(self.favourable)), *in_logs)
 
     def _check_labels(self, labels: list[Any]) -> None:
-        """Check that outcomes are such that one of them can be the favourable one."""
+        """Check that the labels could include the favourable one."""
         odd = next((v for v in labels if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
         if odd is not None:
             raise ModelError(f"{self.name} returned {odd!r} for a row; one outcome per row is needed")
@@ -202,10 +202,10 @@ class Decision:
                 "needs one; wrap the model in a function that returns the one that matters"
             )
         values = self._numbers(scores)
-        place = self._column(values.shape[1])
+        index = self._column(values.shape[1])
         if self.threshold is not None:
-            return np.asarray(values[:, place] >= self.threshold)
-        return np.asarray(values.argmax(axis=1) == place)
+            return np.asarray(values[:, index] >= self.threshold)
+        return np.asarray(values.argmax(axis=1) == index)
 
     def _column(self, n_columns: int) -> int:
         classes = self.classes if self.classes is not None else tuple(range(n_columns))
@@ -235,14 +235,14 @@ class Decision:
         except ModelError:
             raise
         except Exception as error:
-            said = str(error).partition("\n")[0]  # some libraries append a stack of their own
-            raise ModelError(f"{where} raised {type(error).__name__}: {said}") from error
-        if isinstance(raw, (list, tuple)) and len(raw) and np.ndim(raw[0]) == 2:  # one array of probabilities each
+            message = str(error).partition("\n")[0]  # some libraries append a stack trace
+            raise ModelError(f"{where} raised {type(error).__name__}: {message}") from error
+        if isinstance(raw, (list, tuple)) and len(raw) and np.ndim(raw[0]) == 2:  # probabilities of several outputs
             raise ModelError(_several(self.name, len(raw)))
         try:
             answer = np.asarray(raw)
-        except ValueError as error:  # of several lengths
-            raise ModelError(f"{where} returned rows of several lengths; one outcome per row is needed") from error
+        except ValueError as error:  # ragged
+            raise ModelError(f"{where} returned rows of different lengths; one outcome per row is needed") from error
         if answer.ndim == 2 and answer.shape[1] == 1:
             answer = answer[:, 0]
         if answer.ndim not in (1, 2) or len(answer) != n:
@@ -256,7 +256,7 @@ class Decision:
 def decision(
     model: Any, *, favourable: Any = None, threshold: float | None = None, timeout: float | None = None
 ) -> Decision:
-    """Settle what the model is asked and which answer people want.
+    """Determine how to call the model, and which outcome is favourable.
 
     Parameters
     ----------
@@ -299,9 +299,9 @@ def decision(
         if not hasattr(model, "predict_proba"):
             raise InvalidParameterError(f"threshold needs predict_proba, which {name} lacks; leave threshold out")
         return Decision(model.predict_proba, name, wanted, cut, known, limit)
-    for method, own_cut in (("predict", None), ("predict_proba", None), ("decision_function", 0.0)):
+    for method, default_cut in (("predict", None), ("predict_proba", None), ("decision_function", 0.0)):
         if hasattr(model, method):
-            ask, cut = getattr(model, method), own_cut if cut is None else cut
+            ask, cut = getattr(model, method), default_cut if cut is None else cut
             break
     else:
         ask = model
@@ -314,11 +314,11 @@ def decision(
 
 
 def _outcome(favourable: Any) -> Any:
-    """The outcome that people want, if it is one: a single value that equals itself."""
+    """Validate the favourable outcome: a single, non-missing, finite value."""
     if isinstance(favourable, np.ndarray) and favourable.ndim == 0:
         favourable = favourable[()]
     kinds = (str, bytes, Real, np.bool_, np.datetime64, Decimal, date, Enum)
-    finite = favourable.is_finite() if isinstance(favourable, Decimal) else not _is_endless(favourable)
+    finite = favourable.is_finite() if isinstance(favourable, Decimal) else not _is_too_large(favourable)
     if (
         not isinstance(favourable, kinds)
         or isinstance(favourable, np.timedelta64)
@@ -338,8 +338,8 @@ def _of_module(module: Any, name: str, favourable: Any, threshold: float | None,
     return Decision(ask, name, 1 if favourable is None else favourable, threshold, None, timeout)
 
 
-def _is_endless(value: Any) -> bool:
-    """Whether it is infinite, or a number that no array holds."""
+def _is_too_large(value: Any) -> bool:
+    """Whether the value is infinite, or an integer that no array can hold."""
     if isinstance(value, int):
         return abs(value) >= 2**64
     return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
@@ -350,7 +350,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _classes_of(model: Any, name: str) -> tuple[Any, ...] | None:
-    """The classes of a classifier; ``None`` for other models, some of which have an empty list of them."""
+    """The classes of a classifier; ``None`` for other models, some of which have an empty ``classes_``."""
     classes = getattr(model, "classes_", None)
     if classes is None or not len(classes):
         return None
@@ -366,9 +366,9 @@ def _several(name: str, n: int) -> str:
     )
 
 
-def _lead(scores: FloatArray, place: int) -> FloatArray:
+def _lead(scores: FloatArray, index: int) -> FloatArray:
     """How far one column is ahead of the largest other one."""
-    return np.asarray(scores[:, place] - np.delete(scores, place, axis=1).max(axis=1))
+    return np.asarray(scores[:, index] - np.delete(scores, index, axis=1).max(axis=1))
 
 
 def _class_of(favourable: Any, classes: tuple[Any, ...], name: str) -> Any:
@@ -395,12 +395,12 @@ def _check_fitted(model: Any, name: str) -> None:
             check_is_fitted(model)
         except NotFittedError as error:
             raise InvalidParameterError(f"model {name} is not fitted; call fit first") from error
-        except TypeError:  # an estimator without fit, such as a wrapper of the user's: nothing to check
+        except TypeError:  # an estimator without fit, such as a user's wrapper: nothing to check
             return
 
 
 def _within(seconds: float, ask: Callable[[Any], Any], rows: Any, where: str) -> Any:
-    """Call the model in a thread of its own and give up on it after a while."""
+    """Call the model in a separate thread, and raise if it takes too long."""
     result: dict[str, Any] = {}
 
     def work() -> None:

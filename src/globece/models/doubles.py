@@ -1,4 +1,4 @@
-"""The doubles as a line of neighbours: the exact place where a rounded computation changes its mind."""
+"""Bisection over the doubles: the exact double at which a rounded computation changes its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 
 
 def _rank(values: FloatArray) -> IntArray:
-    """Whole numbers in the order of the doubles, next to each other where those are."""
+    """Integers in the order of the doubles, consecutive where the doubles are neighbours."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
 
@@ -20,9 +20,9 @@ def _double(ranks: IntArray) -> FloatArray:
 
 
 def last_alike(answer: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Largest doubles between ``low`` and ``high`` with the answer that ``low`` has.
+    """Largest doubles between ``low`` and ``high`` with the same answer as ``low``.
 
-    The answer must change once at most from one to the other; where it does not, the result is ``high``.
+    The answer must change at most once in between; where it does not change, the result is ``high``.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What a final model sees, as functions of the encoded matrix: the steps before it, composed.
+"""The inputs of a pipeline's final model, as functions of the encoded matrix.
 
-A pipeline's scalers and encoders turn the user's columns into the inputs of its last step. Here each such input is
-one of three things, all of them known along a ray: a number moved by a rising or falling function, a number cut into
-steps, or a value looked up for a category.
+Scalers and encoders turn the user's columns into the inputs of the last step. Each such input is one of three things,
+all of them known along a ray: a monotone function of a number, a step function of a number, or a table lookup for a
+category.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """Rounds numbers to a type of fewer digits."""
+    """Rounds numbers to a narrower type."""
 
     dtype: str
 
@@ -37,13 +37,13 @@ class Number:
     column
         The encoded column.
     forward
-        The function as the user's own steps compute it, rounding included. It must rise or fall throughout.
+        The function as the user's steps compute it, rounding included. It must be monotone.
     scale, shift
         ``forward`` is ``scale * z + shift`` up to rounding; ``None`` if it is not a straight line.
     fill
-        What a missing value is replaced by before ``forward``; ``None`` if it stays missing.
+        Replaces missing values before ``forward``; ``None`` if they stay missing.
     narrow
-        The type of the user's column, if it holds fewer digits than a double: a number is rounded to it first.
+        The type of the user's column if it is narrower than a double: a number is rounded to it first.
     """
 
     column: int
@@ -108,17 +108,17 @@ Input = Number | Steps | Lookup
 
 
 def evaluate(inputs: Sequence[Input], Z: FloatArray) -> FloatArray:
-    """The matrix that the final model sees."""
+    """The input matrix of the final model."""
     return np.column_stack([i.values(Z) for i in inputs]) if inputs else np.empty((len(Z), 0))
 
 
 def identity(width: int) -> tuple[Input, ...]:
-    """Inputs of a model that takes the encoded matrix as it is."""
+    """Inputs of a model that takes the encoded matrix unchanged."""
     return tuple(Number(j) for j in range(width))
 
 
 def centre_of(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:
-    """Where the steps before a model have their zero, by encoded column; whole where the column is."""
+    """The value that the steps before a model map to 0, by encoded column; whole where the column is."""
     centre = np.zeros(space.width)
     for source in inputs:
         if isinstance(source, Number) and source.scale and source.shift:

@@ -1,7 +1,7 @@
-"""What is known by its type: classes of the libraries themselves, not others of the same name.
+"""Recognise models by their exact type, not by the name of their class.
 
-Only what is known can be compiled. A class of the user's may be called Pipeline and do something else, a subclass may
-predict in its own way, and a method may be replaced on one object: none of these is what the name promises.
+Only known types can be compiled. A user's class may be called Pipeline and do something else, a subclass may override
+``predict``, and a method may be replaced on a single object.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "globece")
-# What a subclass may define anew and still transform and predict as its library's class does.
+# What a subclass may override and still transform and predict as the library's class does.
 HARMLESS = {
     *("fit", "partial_fit", "fit_transform", "fit_predict", "score", "get_params", "set_params"),
     *("get_feature_names_out", "get_metadata_routing", "_sklearn_auto_wrap_output_keys"),
@@ -24,7 +24,7 @@ HARMLESS = {
 
 
 def kind_of(model: Any) -> str:
-    """Name of the library's class that this is or, by inheriting all of its work, behaves as; ``""`` for others.
+    """Name of the library's class that this is an instance of, or behaves as by inheritance; ``""`` for others.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> class Mine(LogisticRegression):
@@ -38,13 +38,13 @@ def kind_of(model: Any) -> str:
 
 
 def is_kind(model: Any, library: str, names: Iterable[str]) -> bool:
-    """Whether this is known to be one of these classes of a library."""
+    """Whether this is an unmodified instance of one of these classes of a library."""
     known = library_class(model)
     return known is not None and known.__module__.split(".")[0] == library and kind_of(model) in names
 
 
 def library_class(model: Any) -> type | None:
-    """The library's own class that this object is of, or whose subclass it is of."""
+    """The library's class that this is an instance of, directly or by inheritance."""
     for base in type(model).__mro__:
         if base.__module__.split(".")[0] in LIBRARIES:
             home = sys.modules.get(base.__module__)
@@ -53,7 +53,7 @@ def library_class(model: Any) -> type | None:
 
 
 def changed(model: Any) -> list[str]:
-    """What a subclass, or this one object, does in its own way: names of methods."""
+    """Names of the methods that a subclass, or this object, overrides."""
     known = library_class(model)
     found: list[str] = []
     if known is None:
@@ -62,8 +62,8 @@ def changed(model: Any) -> list[str]:
         if base is known:
             break
         found += [name for name in vars(base) if _matters(name) and (name == "__getattr__" or hasattr(known, name))]
-    own = getattr(model, "__dict__", {})
-    return found + [name for name in own if callable(getattr(known, name, None)) and _matters(name)]
+    attributes = getattr(model, "__dict__", {})
+    return found + [name for name in attributes if callable(getattr(known, name, None)) and _matters(name)]
 
 
 def _matters(name: str) -> bool:
@@ -72,14 +72,14 @@ def _matters(name: str) -> bool:
 
 
 def described(model: Any) -> str:
-    """The model's name and, where it is not known, why."""
+    """The model's name, and why it is not known."""
     name, known = type(model).__name__, library_class(model)
     if known is None:
-        return f"{name} ({type(model).__module__}) is not a class that is known here"
-    own = changed(model)
-    if own:
+        return f"{name} ({type(model).__module__}) is not a known class"
+    overridden = changed(model)
+    if overridden:
         return (
-            f"{name} has its own {', '.join(sorted(set(own))[:3])} and may give another outcome than the "
+            f"{name} overrides {', '.join(sorted(set(overridden))[:3])} and may give other outcomes than the "
             f"{known.__name__} that it is derived from"
         )
-    return f"{name} is not one that can be compiled"
+    return f"{name} cannot be compiled"

@@ -1,8 +1,7 @@
 """The k at which a moving number passes an edge, to the last double: kernels.
 
-What :func:`globece.rays.travel` computes is rounded, so that an edge is passed at a k which no formula gives exactly. A
-formula gives a guess, a few neighbours of it are tried, and where these are not enough, bisection over the doubles
-settles it: 64 steps at most, wherever the edge lies.
+:func:`globece.rays.travel` rounds, so that no formula gives this k exactly. A formula gives a guess, a few of its
+neighbours are tried, and where these are not enough, bisection over the doubles decides in at most 64 steps.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def _passed(k: float, x: float, step: float, whole: bool, edge: float) -> bool:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
-    """The largest k at which x, on its way, has not passed an edge; ``inf`` if it never does."""
+    """The largest k at which x has not yet passed an edge; ``inf`` if it never does."""
     if whole:
         k = (np.floor(edge - x) + 0.5) / step if step > 0.0 else (np.ceil(x - edge) - 0.5) / -step
     else:
@@ -71,9 +70,9 @@ def pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def after_steps(size: float, count: float) -> float:
-    """The largest k at which :func:`globece.rays.travel` has taken fewer whole steps than this; 0 if that is none.
+    """The largest k at which :func:`globece.rays.travel` has taken fewer than ``count`` whole steps.
 
-    ``inf`` if so many are never taken.
+    0 if there is no such k, ``inf`` if that many are never taken.
     """
     if not count > 0.0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Rows that nobody gave, to ask a model something about itself."""
+"""Synthetic rows on which to probe a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from globece.space import Feature, FeatureSpace, FloatArray, IntArray
 
 
 def _ends(f: Feature) -> tuple[float, float]:
-    """Where a column may be: where it was seen, or its range if it may move, or twice as much where that is endless."""
+    """Range of a column: the observed one, or the allowed one if it may move, extended where that is infinite."""
     low, high = f.observed
     if not f.can_move:
         return low, high
@@ -17,7 +17,7 @@ def _ends(f: Feature) -> tuple[float, float]:
 
 
 def values(f: Feature, n: int, rng: np.random.Generator) -> FloatArray:
-    """Values of a continuous or ordinal feature: evenly drawn over where it may be, and its very ends."""
+    """Values of a continuous or ordinal feature, drawn uniformly over its range and at its ends."""
     low, high = _ends(f)
     values = rng.uniform(low, high, n)
     values[: n // 8], values[n // 8 : n // 4] = low, high
@@ -26,12 +26,12 @@ def values(f: Feature, n: int, rng: np.random.Generator) -> FloatArray:
 
 
 def codes(f: Feature, n: int, rng: np.random.Generator) -> IntArray:
-    """Categories, each as often as any other, in no order."""
+    """Categories in random order, all about equally often."""
     return rng.permutation(np.resize(rng.permutation(f.width), n))
 
 
 def drawn(space: FeatureSpace, n: int, rng: np.random.Generator) -> FloatArray:
-    """Encoded rows drawn column by column from all that the space allows."""
+    """Encoded rows that the space allows, with independently drawn columns."""
     out = np.zeros((n, space.width))
     for f in space.features:
         if f.is_block:

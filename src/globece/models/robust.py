@@ -2,9 +2,9 @@
 
 A counterfactual right on the boundary is undone by the next retraining or by a slip in a form. So the favourable
 condition can ask for more: a margin, the agreement of other models, survival of noise on the inputs (the paper's
-appendix "Robustness of Counterfactuals"). Each of these is one more model that must say yes, so the question becomes:
-at which k do all of them first agree? Where all are followed exactly, so is that: from the latest of their answers on,
-each is asked again until none has to go further.
+appendix "Robustness of Counterfactuals"). Each of these is one more model that must be favourable, so the question
+becomes: at which k do all of them first agree? Where all are followed exactly, so is their agreement: each is asked
+again from the largest k so far, until none has to go further.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MarginScale = Literal["probability", "logit", "score"]
 MOST_DRAWS = 10_000
 LARGEST_NOISE = 1000.0  # bins: a hundred times the range of the data
 SCALES = ("probability", "logit", "score")
-ROUNDS = 1_000  # of asking: rays on which there is still no agreement are searched
+ROUNDS = 1_000  # rays without agreement after that many rounds are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class Robust:
     Parameters
     ----------
     margin
-        How far beyond the model's own limit a counterfactual must come.
+        How far beyond the model's threshold a counterfactual must lie.
     scale
-        In what the margin is counted: ``"probability"``, ``"logit"`` (log-odds), or ``"score"`` (a regressor's value,
-        or the decision function of a classifier without probabilities).
+        Unit of the margin: ``"probability"``, ``"logit"`` (log-odds), or ``"score"`` (a regressor's value, or the
+        decision function of a classifier without probabilities).
     models
         Other models that must agree: retrained ones, or bootstrapped ones. They take the same rows.
     noise
-        Largest error on each continuous input, in bins of the default cost (a tenth of its observed range). Of errors
-        drawn evenly up to that, all must leave the outcome favourable.
+        Largest error on each continuous input, in bins of the default cost (a tenth of its observed range). The
+        outcome must stay favourable under all errors that are drawn uniformly up to that.
     draws
         How many errors are drawn; at most 10,000.
     seed
@@ -105,7 +105,7 @@ class Robust:
 
 @dataclass(frozen=True)
 class ByScore:
-    """A classifier asked for its score instead of its decision."""
+    """A classifier that predicts its score instead of its decision."""
 
     model: Any
 
@@ -119,7 +119,7 @@ class ByScore:
 
 
 def stricter(model: Any, decide: Decision, margin: float, scale: MarginScale) -> dict[str, Any]:
-    """What to ask of a model, as arguments of :func:`globece.as_model`, so that a margin is kept."""
+    """Arguments of :func:`globece.as_model` for a model that demands a margin."""
     name = decide.name
     if decide.favourable in ("above", "below") and decide.classes is None:
         if scale != "score":
@@ -138,7 +138,7 @@ def stricter(model: Any, decide: Decision, margin: float, scale: MarginScale) ->
         }
     if decide.classes is not None and not hasattr(model, "predict_proba"):
         raise InvalidParameterError(f"scale {scale!r} needs predict_proba, which {name} lacks; use scale='score'")
-    cut = _own_cut(model, decide)
+    cut = _cut_of(model, decide)
     asked = cut + margin if scale == "probability" else float(expit(logit(cut) + margin))
     if not asked < 1.0:
         raise InvalidParameterError(
@@ -147,21 +147,21 @@ def stricter(model: Any, decide: Decision, margin: float, scale: MarginScale) ->
     return {"model": model, "favourable": decide.favourable, "threshold": asked}
 
 
-def _own_cut(model: Any, decide: Decision) -> float:
-    """Probability of the favourable class from which the model itself decides for it."""
+def _cut_of(model: Any, decide: Decision) -> float:
+    """Probability of the favourable class from which the model decides for it."""
     if decide.threshold is not None:
         return decide.threshold
-    own = getattr(model, "best_threshold_", getattr(model, "threshold", None))
-    if type(model).__name__ in ("FixedThresholdClassifier", "TunedThresholdClassifierCV") and own != "auto":
+    cut = getattr(model, "best_threshold_", getattr(model, "threshold", None))
+    if type(model).__name__ in ("FixedThresholdClassifier", "TunedThresholdClassifierCV") and cut != "auto":
         assert decide.classes is not None
-        assert own is not None
+        assert cut is not None
         positive = decide.classes[1] if getattr(model, "pos_label", None) is None else model.pos_label
-        return float(own) if decide.favourable == positive else 1.0 - float(own)
+        return float(cut) if decide.favourable == positive else 1.0 - float(cut)
     return 0.5
 
 
 def errors_on(space: FeatureSpace, robust: Robust) -> FloatArray:
-    """Errors on the inputs, the first of them none: ``(draws + 1, width)``, or ``(1, width)`` without noise."""
+    """Errors on the inputs, the first of them zero: ``(draws + 1, width)``, or ``(1, width)`` without noise."""
     if not robust.noise:
         return np.zeros((1, space.width))
     out = np.zeros((robust.draws + 1, space.width))
@@ -184,7 +184,7 @@ class RobustModel(Model):
     parts
         Models that must all be favourable; each is a :class:`globece.models.compiling.adapt.Compiled` or a black box.
     errors
-        Errors on the inputs that must not matter, one per row, the first of them none.
+        Errors on the inputs that must not matter, one per row, the first of them zero.
     robust
         What was asked for.
     """
@@ -201,7 +201,7 @@ class RobustModel(Model):
 
     @property
     def allowance(self) -> Allowance:
-        """As many rays as the user's model warrants."""
+        """That of the user's model."""
         return self.plain.allowance  # type: ignore[no-any-return]
 
     @property
@@ -221,12 +221,12 @@ class RobustModel(Model):
 
     @property
     def rounding_unit(self) -> float:
-        """The largest of the parts'."""
+        """The largest of the parts."""
         return max(float(part.rounding_unit) for part in self.parts)
 
     @property
     def tallies(self) -> list[Tally]:
-        """How often the models were asked; each once."""
+        """Call counts of all models, without duplicates."""
         return list({id(t): t for part in (self.plain, *self.parts) for t in part.tallies}.values())
 
     def rough(self, points: int) -> RobustModel:
@@ -234,7 +234,7 @@ class RobustModel(Model):
         return replace(self, parts=tuple(part.rough(points) for part in self.parts))
 
     def uncompiled(self) -> RobustModel:
-        """The same with every part as the user gave it."""
+        """The same with every part as a black box."""
         return replace(self, plain=self.plain.uncompiled(), parts=tuple(part.uncompiled() for part in self.parts))
 
     @property
@@ -258,7 +258,7 @@ class RobustModel(Model):
         return self.plain.decide  # type: ignore[no-any-return]
 
     def favourable(self, Z: FloatArray, *, wide: bool = False) -> BoolArray:
-        """Whether each row is favourable to all parts, whatever the error; by choice in double precision."""
+        """Whether each row is favourable to all parts under all errors; optionally in double precision."""
         out = np.ones(len(Z), dtype=bool)
         for error in self.errors:
             for part in self.parts:
@@ -269,7 +269,7 @@ class RobustModel(Model):
         return out
 
     def confirms(self, Z: FloatArray) -> BoolArray:
-        """Whether each row is favourable to all parts, whatever the error, as it is and in double precision."""
+        """Whether each row is favourable to all parts under all errors, as it is and in double precision."""
         return self._searched(self.plain.uncompiled()).confirms(Z)
 
     def margin(self, Z: FloatArray) -> FloatArray:
@@ -294,32 +294,34 @@ class RobustModel(Model):
     def _followed(
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None
     ) -> FloatArray:
-        """The k at which all parts agree, each followed exactly; NaN where one of them cannot say."""
+        """The k at which all parts agree, each followed exactly; NaN where one of them cannot decide."""
         asked = [(part, error) for error in self.errors for part in _moved(self.parts, error)]
         k = np.zeros(limit.shape) if start is None else start.copy()
-        undecided, unasked = np.zeros(k.shape, dtype=bool), start is None
-        unsettled = np.arange(len(Z))
+        undecided, from_zero = np.zeros(k.shape, dtype=bool), start is None
+        active = np.arange(len(Z))  # rows on which the parts may still disagree
         for _ in range(ROUNDS):
-            before = k[:, unsettled].copy()
+            before = k[:, active].copy()
             for part, error in asked:
-                open_ = unsettled[np.isfinite(k[:, unsettled]).any(axis=0)]
+                open_ = active[np.isfinite(k[:, active]).any(axis=0)]
                 if open_.size:
-                    begin = None if unasked else k[:, open_]
+                    begin = None if from_zero else k[:, open_]
                     k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], begin)
-                    unasked = False
+                    from_zero = False
             undecided |= np.isnan(k)
-            k[undecided] = np.inf  # nobody else is asked
-            unsettled = unsettled[(k[:, unsettled] != before).any(axis=0)] if len(asked) > 1 else unsettled[:0]
-            if not unsettled.size:
+            k[undecided] = np.inf  # so that no other part follows them
+            active = active[(k[:, active] != before).any(axis=0)] if len(asked) > 1 else active[:0]
+            if not active.size:
                 break
         else:
-            undecided[:, unsettled] |= k[:, unsettled] != before
+            undecided[:, active] |= k[:, active] != before
         if self.errors.any():
-            k = self._settled(Z, directions, limit, k)
+            k = self._nudge_past_rounding(Z, directions, limit, k)
         return np.where(undecided, np.nan, k)
 
-    def _settled(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray) -> FloatArray:
-        """An error added before travelling and after may round differently: where that decides, go slightly further."""
+    def _nudge_past_rounding(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, k: FloatArray
+    ) -> FloatArray:
+        """Go slightly further where it matters whether an error is added before or after moving along the ray."""
         cores = replace(self, parts=tuple(part.followed for part in self.parts))
         for i, delta in enumerate(directions):
             waiting = np.flatnonzero(np.isfinite(k[i]))
@@ -334,7 +336,7 @@ class RobustModel(Model):
 
 
 def _moved(parts: Sequence[Any], error: FloatArray) -> list[Model]:
-    """The exact parts over rows that are off by an error: their ranges are off by as much."""
+    """The exact parts over rows shifted by an error: their ranges are shifted by as much."""
     cores = [part.followed for part in parts]
     if not error.any():
         return cores

@@ -1,6 +1,6 @@
-"""What a torch module decides about rows: they go in as a tensor of its own type and device, numbers come back.
+"""Call a torch module on rows: a tensor of the module's type and device goes in, numbers come back.
 
-Torch is an extra, so it is only imported once somebody has made a module of it.
+Torch is an extra, so it is imported only where a module is used.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from globece.space import FloatArray
 
 # What a module may end in, and what its outputs then are.
 HEADS = {"Sigmoid": "probabilities", "Softmax": "shares", "LogSoftmax": "log shares"}
-ENOUGH = 64  # rows
+SMALLEST_BATCH = 64
 
 
 def is_module(model: Any) -> bool:
-    """Whether this is a torch module without methods of an estimator."""
+    """Whether this is a torch module that is not an estimator as well."""
     nn = getattr(sys.modules.get("torch"), "nn", None)
     return nn is not None and isinstance(model, nn.Module) and not hasattr(model, "predict")
 
 
 @contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Put a module in evaluation mode without gradients, and back as it was."""
+    """Put a module in evaluation mode without gradients, and restore it."""
     torch = require("torch", extra="torch", caller="asking a torch module")
     training = [m for m in module.modules() if m.training]
     for m in training:
@@ -45,45 +45,50 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 def tensor(module: Any, rows: FloatArray) -> Any:
-    """Rows as the module takes them: its own type of number, on its own device."""
+    """Rows as a tensor of the module's type, on its device."""
     torch = require("torch", extra="torch", caller="asking a torch module")
-    for own in (*module.parameters(), *module.buffers()):
-        if own.is_floating_point():
-            wide = own.dtype == torch.float64
-            copy = np.array(rows, dtype=np.float64 if wide else np.float32, order="C")
-            return torch.from_numpy(copy).to(dtype=own.dtype, device=own.device)
-    return torch.from_numpy(rows.astype(np.float32))
+    like = _floating_point_tensor(module)
+    if like is None:
+        return torch.from_numpy(rows.astype(np.float32))
+    copy = np.array(rows, dtype=np.float64 if like.dtype == torch.float64 else np.float32, order="C")
+    return torch.from_numpy(copy).to(dtype=like.dtype, device=like.device)
 
 
 def is_double(module: Any) -> bool:
     """Whether a module computes in double precision."""
     torch = require("torch", extra="torch", caller="asking a torch module")
-    own = next((p for p in (*module.parameters(), *module.buffers()) if p.is_floating_point()), None)
-    return own is not None and own.dtype == torch.float64
+    like = _floating_point_tensor(module)
+    return like is not None and like.dtype == torch.float64
+
+
+def _floating_point_tensor(module: Any) -> Any:
+    """The first parameter or buffer that holds floating-point numbers, if there is one."""
+    return next((p for p in (*module.parameters(), *module.buffers()) if p.is_floating_point()), None)
 
 
 def numbers(found: Any) -> FloatArray:
-    """A tensor as numbers, ``(rows, columns)``."""
+    """A tensor as an array, ``(rows, columns)``."""
     values = np.asarray(found.double().cpu().numpy())
     return values.reshape(len(values), -1) if values.ndim == 1 else values
 
 
-def enough(rows: FloatArray) -> FloatArray:
-    """The same rows and copies of the last: a few rows alone are summed in another order than among many."""
-    return rows if not 0 < len(rows) < ENOUGH else np.vstack([rows, np.repeat(rows[-1:], ENOUGH - len(rows), axis=0)])
+def padded(rows: FloatArray) -> FloatArray:
+    """The rows, padded with copies of the last: torch sums in another order in small batches."""
+    missing = SMALLEST_BATCH - len(rows)
+    return rows if missing <= 0 or not len(rows) else np.vstack([rows, np.repeat(rows[-1:], missing, axis=0)])
 
 
 def outputs(module: Any, rows: FloatArray) -> FloatArray:
-    """What the module gives for each row, however many there are."""
+    """The module's outputs for each row; they do not depend on the number of rows."""
     with evaluating(module):
-        found = module(tensor(module, enough(rows)))
+        found = module(tensor(module, padded(rows)))
     if not hasattr(found, "double"):
         raise ModelError(f"{type(module).__name__} returned {type(found).__name__}; one tensor is needed")
     return numbers(found)[: len(rows)]
 
 
 def matrix(rows: Any) -> FloatArray:
-    """Native rows as numbers, or an error that names the columns that hold none."""
+    """Native rows as numbers; the error names columns that are not numeric."""
     if not isinstance(rows, np.ndarray):
         frame = nw.from_native(rows, eager_only=True)
         text = [c for c, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
@@ -94,7 +99,7 @@ def matrix(rows: Any) -> FloatArray:
 
 
 def head_of(module: Any) -> str | None:
-    """What the outputs are, by the module that stands last: one of the values of :data:`HEADS`; ``None`` for others."""
+    """What the outputs are, by the last module: one of the values of :data:`HEADS`, or ``None``."""
     while children := list(module.children()):
         passing = ("Identity", "Dropout", "Flatten")
         module = next((c for c in reversed(children) if type(c).__name__ not in passing), children[-1])
@@ -103,18 +108,18 @@ def head_of(module: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """A module as a function of native rows that gives a column for each class.
+    """A module as a function of native rows that returns a column for each class.
 
-    One output is the second of two classes: where it is above 0, or at least 0.5 behind a sigmoid.
+    A single output stands for the second of two classes: above 0, or at least 0.5 after a sigmoid.
 
     Attributes
     ----------
     module
         The torch module.
     by_probability
-        Whether to give probabilities, for a threshold, and not just the class.
+        Whether to return probabilities, for a threshold, instead of just the class.
     values
-        Whether outputs are values, not classes: they come as they are.
+        Whether outputs are values, not classes; they are returned unchanged.
     """
 
     module: Any

@@ -1,7 +1,7 @@
-"""From anything the user calls a model to a :class:`globece.models.base.Model` over the encoded matrix.
+"""From the user's model to a :class:`globece.models.base.Model` over the encoded matrix.
 
-Recognise the model, compile it together with the steps before it, and *check the result against the original* on the
-user's own rows and on rows pushed about. Only what agrees is used; the rest is a black box, and a warning says why.
+The model is recognised, compiled together with the steps before it, and *checked against the original* on the user's
+rows and on synthetic ones. If the two disagree, the model becomes a black box, and a warning says why.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compiled(Model):
-    """A model that is followed exactly, with the original beside it.
+    """A model that is followed exactly, together with the original.
 
-    Outcomes come from the original, so every counterfactual is judged by the user's own model; scalars come from the
-    compiled one.
+    Outcomes come from the original, so that the user's model decides about every counterfactual; scalars come from the
+    compiled model.
     """
 
     original: BlackBox
@@ -55,7 +55,7 @@ class Compiled(Model):
 
     @property
     def allowance(self) -> Allowance:
-        """As many rays as the compiled model warrants."""
+        """That of the compiled model."""
         return self.core.allowance
 
     @property
@@ -80,11 +80,11 @@ class Compiled(Model):
 
     @property
     def tallies(self) -> list[Tally]:
-        """How often the original was asked."""
+        """How often the original was called."""
         return self.original.tallies
 
     def rough(self, points: int) -> Model:
-        """A rougher compiled model, where there is one; what it cannot decide is searched with fewer points."""
+        """A rougher compiled model, where there is one; undecided rays are searched with fewer points."""
         twin = self.core.rough(points)
         if twin is not self.core:
             return twin
@@ -115,11 +115,11 @@ class Compiled(Model):
         return self.original.decide
 
     def favourable(self, Z: FloatArray) -> BoolArray:
-        """What the user's own model says."""
+        """What the user's model predicts."""
         return self.original.favourable(Z)
 
     def confirms(self, Z: FloatArray) -> BoolArray:
-        """What the user's own model says of rows as they are, and in double precision."""
+        """What the user's model predicts, both in the user's column types and in double precision."""
         return self.original.confirms(Z)
 
     def margin(self, Z: FloatArray) -> FloatArray:
@@ -182,10 +182,6 @@ def as_model(
     check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
     if rows is not None:
         rows = check_matrix("rows", rows, space.width)
-    if not isinstance(space, FeatureSpace):
-        raise InvalidParameterError(
-            f"space must be a FeatureSpace, such as FeatureSpace.from_frame gives; got a {type(space).__name__}"
-        )
     box = black_box(
         model,
         space,
@@ -210,7 +206,7 @@ def black_box(
     batch_rows: int,
     timeout: float | None,
 ) -> BlackBox:
-    """The user's model as one of which only its decisions are known; the parameters are those of :func:`as_model`."""
+    """The user's model as a black box; the parameters are those of :func:`as_model`."""
     if isinstance(model, tuple):
         model = LinearRule.of(model)
     tried = None if scalars is None else check_scalars(scalars)
@@ -219,7 +215,7 @@ def black_box(
 
 
 def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray | None = None) -> BlackBox | Compiled:
-    """Follow a model exactly if it can be compiled; where it should be possible and is not, a warning says why.
+    """Compile a model if possible; if a model that has classes or a threshold cannot be compiled, warn.
 
     Parameters
     ----------
@@ -228,7 +224,7 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
     rows
         Encoded rows on which the compiled model is checked against the original.
     outcomes
-        What the original says of these rows, if that is known already.
+        What the original predicts for these rows, if that is known already.
     """
     decide, model = box.decide, box.decide.model
     module = is_module(model)
@@ -236,8 +232,8 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
         return box
     if decide.classes is None and decide.threshold is None and not module:
         message = (
-            f"{decide.name} has no classes: it is searched as a black box, and everyone it answers with "
-            f"{decide.favourable!r} has the favourable outcome"
+            f"{decide.name} has no classes: it is searched as a black box, and a prediction of "
+            f"{decide.favourable!r} is taken as the favourable outcome"
         )
         warnings.warn(message, GlobeCEWarning, stacklevel=3)
         return box
@@ -252,7 +248,7 @@ def compiled(box: BlackBox, rows: FloatArray | None = None, outcomes: BoolArray 
 
 
 def robust_model(box: Model, robust: Robust, rows: FloatArray | None = None) -> RobustModel:
-    """Put a model together with what its counterfactuals must survive.
+    """Combine a model with what its counterfactuals must survive.
 
     Parameters
     ----------
@@ -277,7 +273,7 @@ def robust_model(box: Model, robust: Robust, rows: FloatArray | None = None) -> 
         decide = box.decide
         if other is not box.decide.model:
             wanted = {"favourable": decide.favourable, "threshold": decide.threshold}
-            decide = _agreeing(other, box, wanted)
+            decide = _check_same_features(other, box, wanted)
             if not robust.margin:
                 parts.append(as_model(other, box.space, **wanted, **settings))
         if robust.margin:
@@ -286,14 +282,14 @@ def robust_model(box: Model, robust: Robust, rows: FloatArray | None = None) -> 
     return RobustModel(box, tuple(parts), errors_on(box.space, robust), robust)
 
 
-def _agreeing(other: Any, box: Model, wanted: dict[str, Any]) -> Decision:
-    """Check that another model can be asked the same of the same rows."""
-    width, own = (getattr(m, "n_features_in_", None) for m in (other, box.decide.model))
-    if width != own and None not in (width, own):
-        raise InvalidParameterError(f"models must take the same {own} features as {box.name}; one takes {width}")
-    names, mine = (getattr(m, "feature_names_in_", None) for m in (other, box.decide.model))
-    if names is not None and mine is not None and list(names) != list(mine):
-        odd = sorted(set(map(str, names)) ^ set(map(str, mine))) or "another order"
+def _check_same_features(other: Any, box: Model, wanted: dict[str, Any]) -> Decision:
+    """Return the decision of another model if it takes the same features."""
+    width, expected = (getattr(m, "n_features_in_", None) for m in (other, box.decide.model))
+    if width != expected and None not in (width, expected):
+        raise InvalidParameterError(f"models must take the same {expected} features as {box.name}; one takes {width}")
+    names, known = (getattr(m, "feature_names_in_", None) for m in (other, box.decide.model))
+    if names is not None and known is not None and list(names) != list(known):
+        odd = sorted(set(map(str, names)) ^ set(map(str, known))) or "another order"
         raise InvalidParameterError(f"models must take the same features as {box.name}; they disagree in {odd}")
     return decision(other, **wanted)
 
@@ -304,7 +300,7 @@ def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         return _compile(model, space, decide)
     except (NotCompiled, MemoryError):
         raise
-    except Exception as error:  # a library may keep its parts in a new way
+    except Exception as error:  # a new release of a library may store its parts differently
         raise NotCompiled(f"reading it raised {type(error).__name__}: {error}") from error
 
 
@@ -318,7 +314,7 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
         curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
         why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
-        raise NotCompiled(f"step {why}")  # before its steps: they are not to blame
+        raise NotCompiled(f"step {why}")  # before the other steps are blamed
     try:
         planes = half_spaces(estimator, final.favourable, final.threshold)
         by_trees = planes is None and trees.supports(estimator)
@@ -330,7 +326,7 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     for step in final.steps:
         if step is not None and not (isinstance(step, str) and step == "passthrough"):
             symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
-    own = list(symbols.values())
+    values = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))
     if expected != len(symbols):
         raise NotCompiled(f"{name} takes {expected} inputs and its steps give {len(symbols)}")
@@ -338,10 +334,9 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         _check_names(estimator, list(symbols), name)
     try:
         if planes is not None:
-            inputs = inputs_of(own, name)
             return LinearModel.compose(
                 space,
-                inputs,
+                inputs_of(values, name),
                 planes.coef,
                 planes.intercept,
                 closed=planes.closed,
@@ -349,10 +344,10 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
                 probability=final.threshold,
             )
         if reading is not None:
-            places = _tree_inputs(estimator, own, name)
-            return trees.TreeEnsemble.from_reading(reading, space, places, final.favourable, final.threshold, name)
+            inputs = _tree_inputs(estimator, values, name)
+            return trees.TreeEnsemble.from_reading(reading, space, inputs, final.favourable, final.threshold, name)
         return networks.ReLUNetwork.from_model(
-            estimator, space, inputs_of(own, name), favourable=final.favourable, threshold=final.threshold
+            estimator, space, inputs_of(values, name), favourable=final.favourable, threshold=final.threshold
         )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
@@ -364,7 +359,7 @@ def _library(estimator: Any) -> str:
 
 
 def _is_sparse(steps: Sequence[Any], space: FeatureSpace) -> bool:
-    """Whether steps give a sparse matrix: they are run on one row to see."""
+    """Whether the steps return a sparse matrix, tried on one row."""
     if not steps:
         return False
     rows = space.decode(base_row(space)[None])
@@ -377,7 +372,7 @@ def _is_sparse(steps: Sequence[Any], space: FeatureSpace) -> bool:
 
 
 def _check_names(estimator: Any, names: list[str], name: str) -> None:
-    """Check that a model that finds its columns by name finds them where they are."""
+    """Check that a model that looks its columns up by name has them in this order."""
     if is_kind(estimator, "globece", ("LightGBMClassifier", "LightGBMRegressor")):
         known = [str(n) for n in estimator.feature_names_in_]
         if known != [n.replace(" ", "_") for n in names]:
@@ -385,7 +380,7 @@ def _check_names(estimator: Any, names: list[str], name: str) -> None:
 
 
 def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
-    """Inputs of a tree ensemble: categories that it splits by itself enter as its own codes for them."""
+    """Inputs of a tree ensemble: categories that it splits natively enter as its codes for them."""
     from globece.models.trees.importing import native_categories
 
     categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
@@ -393,11 +388,11 @@ def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[I
     found: list[Input] = []
     for i, s in enumerate(symbols):
         if isinstance(s, Category) and i in lists:
-            place = {value: float(code) for code, value in enumerate(lists[i])}
-            unknown = [c for c in s.feature.categories if c is not None and c not in place]
+            codes = {value: float(code) for code, value in enumerate(lists[i])}
+            unknown = [c for c in s.feature.categories if c is not None and c not in codes]
             if unknown:
                 raise NotCompiled(f"{name} was trained without the categories {unknown} of {s.feature.name!r}")
-            found.append(s.table([np.nan if c is None else place[c] for c in s.feature.categories]))
+            found.append(s.table([np.nan if c is None else codes[c] for c in s.feature.categories]))
         else:
             found += inputs_of([s], name)
     return found

@@ -1,9 +1,9 @@
-"""A compiled model against the original: asked where the two would differ if the compiler had misread something.
+"""Check a compiled model against the original, on rows where the two would differ if something had been misread.
 
-A model that was misread often agrees on the rows it was given. So the original is asked about rows built for this:
-columns exchanged between rows, every pair of categories, values between the observed ends and the ends of the ranges,
-missing values, and points on both sides of the boundary that the compiled model claims. Where the original gives
-scores, they must rise with the compiled margin, whatever lies between the two.
+A misread model often agrees on the rows it was given. So the original is called on rows built for this: columns
+exchanged between rows, every pair of categories, values between the observed ends and the ends of the ranges, missing
+values, and points on both sides of the compiled model's boundary. Where the original has scores, they must rise with
+the compiled margin.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from globece.models.linear.half_spaces import LinearModel
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BLUR = 1e-6  # share of a typical margin within which the two may round differently
-SAMPLE = 256  # of the rows given, from which others are made
-MIXED_ROWS = 256  # rows of every category and every value, drawn column by column
-PAIR_ROWS = 160  # and for pairs of categories that these leave out
+SAMPLE = 256  # of the rows given, from which others are built
+MIXED_ROWS = 256  # rows with columns from different rows, or drawn independently
+PAIR_ROWS = 160  # rows for pairs of categories
 RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 8, 4, 3.0
-BESIDE = 1e-4  # share of the way by which a point lies next to the boundary
+CLOSE_BY = 1e-4  # relative distance of a point next to the boundary
 SCORED = 320  # rows whose scores are compared
-SPOT_RAYS = 64  # rays of a result that the original is asked about
+SPOT_RAYS = 64  # rays of a result that are checked against the original
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
 
 
@@ -42,15 +42,15 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
     box
         The original.
     rows
-        Encoded rows of the user's; some are drawn from the space where there are none.
+        Encoded rows of the user's; drawn from the space by default.
     outcomes
-        What the original says of these rows, if that is known already.
+        What the original predicts for these rows, if that is known already.
     """
     rng = np.random.default_rng(0)
     if rows is not None and len(rows):
         known = box.favourable(rows) if outcomes is None else outcomes
-        settled = box.space.settle(rows)
-        _compare("the rows given", core, settled, core.margin(settled), known)
+        seen = box.space.settle(rows)
+        _compare("the rows given", core, seen, core.margin(seen), known)
         some = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(int)]
         some = np.vstack([some, rows[_missing_rows(rows)]])
     else:
@@ -60,24 +60,24 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
     seen = box.space.settle(built)
     margin = core.margin(seen)
     try:
-        theirs = box.favourable(built)
+        expected = box.favourable(built)
     except ModelError as error:
         raise NotCompiled(f"it does not take rows that a direction may lead to: {error}") from error
-    _compare("the rows built to check it", core, seen, margin, theirs)
+    _compare("the rows built to check it", core, seen, margin, expected)
     asked = _spread(np.arange(len(built)), SCORED)
     try:
         scores = box.decide.scores(box.space.decode(built[asked]), len(asked))
     except ModelError:
-        return  # it has no scores after all
+        return  # no scores to compare
     unsure = blur(core, seen[asked], margin[asked])
     if scores and not any(_rises(margin[asked], s, unsure) for s in scores):
-        raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's own score")
+        raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's score")
 
 
-def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, theirs: BoolArray) -> None:
-    wrong = (margin > 0.0) != theirs
-    some = _spread(np.arange(len(Z)), 64)  # the two ways of asking the compiled model agree, but for ties
-    wrong[some] |= core.favourable(Z[some]) != theirs[some]
+def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, expected: BoolArray) -> None:
+    wrong = (margin > 0.0) != expected
+    some = _spread(np.arange(len(Z)), 64)  # the sign of the margin and `favourable` agree except for ties
+    wrong[some] |= core.favourable(Z[some]) != expected[some]
     if not wrong.any():
         return
     # right on the boundary the two may round differently; the original decides there
@@ -87,14 +87,14 @@ def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, theirs: 
 
 
 def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
-    """Whether a score never falls where the margin rises, but for rounding."""
+    """Whether a score never falls where the margin rises, up to rounding."""
     known = np.isfinite(margin) & np.isfinite(score)
     order = np.flatnonzero(known)[np.argsort((margin + unsure)[known], kind="stable")]
     if len(order) < 2:
         return True
     m, s, slack = margin[order], score[order], unsure[order]
     most = np.maximum.accumulate(s)
-    before = np.searchsorted(m + slack, m - slack, side="left") - 1  # the last row that is clearly below
+    before = np.searchsorted(m + slack, m - slack, side="left") - 1  # the last row with a clearly smaller margin
     above = np.where(before >= 0, most[np.maximum(before, 0)], -np.inf)
     close = (
         1e-6 * np.maximum(np.abs(s), np.abs(above, where=before >= 0, out=np.zeros(len(s)))) + 1e-9 * np.abs(s).max()
@@ -102,23 +102,23 @@ def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
     return bool((above - s <= close).all())
 
 
-# -- rows that are built ----------------------------------------------------------------------------------------------
+# -- building rows ----------------------------------------------------------------------------------------------------
 
 
 def _missing_rows(rows: FloatArray) -> IntArray:
-    """A row for every column that has a missing value."""
+    """Indices of rows with missing values: one for every column that has any."""
     columns = np.flatnonzero(np.isnan(rows).any(axis=0))
     return np.unique(np.isnan(rows[:, columns]).argmax(axis=0)) if columns.size else np.zeros(0, np.int64)
 
 
 def _mixed(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Rows whose columns come from different rows; and rows of all categories and of values that nobody has."""
+    """Rows with columns from different rows, and rows with categories and values drawn from the whole space."""
     n = min(MIXED_ROWS, 8 * len(some))
     exchanged = some[rng.integers(len(some), size=n // 2)]
     for f in space.features:
         exchanged[:, f.columns] = some[rng.integers(len(some), size=len(exchanged))][:, f.columns]
     drawn = probes.drawn(space, n - n // 2, rng)
-    kept = rng.random((len(drawn), len(space.scalars))) < 0.5  # half the numbers stay those of a real row
+    kept = rng.random((len(drawn), len(space.scalars))) < 0.5  # half of the numbers come from a real row
     base = some[rng.integers(len(some), size=len(drawn))]
     for i, f in enumerate(space.scalars):
         drawn[kept[:, i], f.start] = base[kept[:, i], f.start]
@@ -126,15 +126,15 @@ def _mixed(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> F
 
 
 def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Rows for all pairs of categories of all pairs of columns where these are few, for some of them where many."""
+    """Rows for pairs of categories: for all pairs of all columns if they are few, for some of them otherwise."""
     blocks = [f for f in space.blocks if f.width > 1]
     out = some[rng.integers(len(some), size=PAIR_ROWS)]
     codes = (
         np.column_stack([probes.codes(f, PAIR_ROWS, rng) for f in blocks]) if blocks else np.zeros((PAIR_ROWS, 0), int)
     )
-    places = [(i, j) for i in range(len(blocks)) for j in range(i)]
+    pairs = [(i, j) for i in range(len(blocks)) for j in range(i)]
     used = 0
-    for i, j in rng.permutation(places)[:500] if places else ():
+    for i, j in rng.permutation(pairs)[:500] if pairs else ():
         n_i, n_j = blocks[i].width, blocks[j].width
         met = np.zeros(n_i * n_j, dtype=bool)
         met[codes[:, i] * n_j + codes[:, j]] = True
@@ -151,7 +151,7 @@ def _pairs(space: FeatureSpace, some: FloatArray, rng: np.random.Generator) -> F
 
 
 def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
-    """Points on random rays: right before and behind where the compiled model first flips, and on the way there."""
+    """Points on random rays: right before and after the compiled model's first flip, and on the way there."""
     space = core.space
     rows = some[_spread(np.arange(len(some)), 16 * RAY_ROWS)]
     rows = rows[~core.favourable(rows)]
@@ -165,13 +165,13 @@ def _along_rays(core: Model, some: FloatArray, rng: np.random.Generator) -> list
     three = np.vstack([rows, rows, rows])
     for delta, k in zip(D, flips, strict=True):
         end = np.where(np.isfinite(k), k, RAY_LIMIT)
-        shares = np.concatenate([rng.random(len(k)) * end, (1.0 - BESIDE) * end, (1.0 + BESIDE) * end])
-        found.append(rays.positions(space, three, delta, shares))
+        scalars = np.concatenate([rng.random(len(k)) * end, (1.0 - CLOSE_BY) * end, (1.0 + CLOSE_BY) * end])
+        found.append(rays.positions(space, three, delta, scalars))
     return found
 
 
 def _direction(space: FeatureSpace, rng: np.random.Generator) -> FloatArray:
-    """A random direction over a few features, or many."""
+    """A random direction over a random number of features."""
     delta = np.zeros(space.width)
     movable = list(space.movable)
     for i in rng.permutation(len(movable))[: int(rng.integers(1, len(movable) + 1))]:
@@ -183,33 +183,33 @@ def _direction(space: FeatureSpace, rng: np.random.Generator) -> FloatArray:
     return delta
 
 
-# -- a result ---------------------------------------------------------------------------------------------------------
+# -- checking a result ------------------------------------------------------------------------------------------------
 
 
 def spot_check(
     model: Any, Z: FloatArray, directions: FloatArray, scalars: FloatArray, limit: FloatArray, *, most: int = SPOT_RAYS
 ) -> str | None:
-    """Ask the original about points before the minimum scalars that the compiled model gave.
+    """Check the original on points before the minimum scalars of the compiled model.
 
     Parameters
     ----------
     model
-        A :class:`globece.models.compiling.adapt.Compiled`, or whatever has its ``favourable`` (the original's word) and
-        ``margin`` (the compiled one's).
+        A :class:`globece.models.compiling.adapt.Compiled`, or anything with its ``favourable`` (of the original) and
+        ``margin`` (of the compiled model).
     Z, directions
-        Encoded rows that the original does not favour, ``(n, width)``, and directions, ``(m, width)``.
+        Encoded rows that are unfavourable to the original, ``(n, width)``, and directions, ``(m, width)``.
     scalars
         Minimum scalars of these rows along these directions, ``(m, n)``; ``inf`` where there is none.
     limit
         How far the rays were followed, ``(m, n)``.
     most
-        Rays to ask about; spread evenly over all of them, and the same for the same arguments.
+        Number of rays to check; spread evenly, and the same for the same arguments.
 
     Returns
     -------
     str or None
-        What the original says otherwise: it favours a point that lies clearly before the minimum scalar. ``None`` if
-        the two agree.
+        Description of a disagreement: a point clearly before the minimum scalar that is favourable to the original.
+        ``None`` if the two agree.
     """
     which = _some_rays(scalars, limit, most)
     ray, P, k = _points_before(model.space, Z, directions, np.where(np.isfinite(scalars), scalars, limit), which)
@@ -224,15 +224,16 @@ def spot_check(
         return None
     first = early[0]
     i, j = divmod(int(which[ray[first]]), len(Z))
-    said = f"not before {scalars[i, j]:.6g}" if np.isfinite(scalars[i, j]) else f"nowhere up to {limit[i, j]:.6g}"
+    found = f"not before {scalars[i, j]:.6g}" if np.isfinite(scalars[i, j]) else f"nowhere up to {limit[i, j]:.6g}"
     return (
-        f"compiled, {model.name} misses outcomes: along direction {i} the model itself favours affected input {j} at "
-        f"k = {k[first]:.6g}, the compiled one {said} ({len(np.unique(ray[early])):,} of {len(which):,} rays differ)"
+        f"compiled, {model.name} misses outcomes: along direction {i}, affected input {j} is favourable to the model "
+        f"itself at k = {k[first]:.6g}, and to the compiled one {found} "
+        f"({len(np.unique(ray[early])):,} of {len(which):,} rays differ)"
     )
 
 
 def _some_rays(scalars: FloatArray, limit: FloatArray, most: int) -> IntArray:
-    """Places of some rays in ``(m, n)``, half of them at most from those without an answer."""
+    """Flat indices into ``(m, n)`` of some rays, at most half of them without a minimum scalar if possible."""
     ends = np.where(np.isfinite(scalars), scalars, limit).ravel()
     usable = np.isfinite(ends) & (ends > 0.0)
     found = np.isfinite(scalars.ravel())
@@ -241,28 +242,29 @@ def _some_rays(scalars: FloatArray, limit: FloatArray, most: int) -> IntArray:
     return np.sort(np.concatenate([_spread(with_, most - n_without), _spread(without, n_without)]))
 
 
-def _spread(places: IntArray, n: int) -> IntArray:
-    if len(places) <= n:
-        return places
-    return places[np.linspace(0, len(places) - 1, n).astype(np.int64)] if n else places[:0]
+def _spread(indices: IntArray, n: int) -> IntArray:
+    """At most ``n`` of these, evenly spread."""
+    if len(indices) <= n:
+        return indices
+    return indices[np.linspace(0, len(indices) - 1, n).astype(np.int64)] if n else indices[:0]
 
 
 def _points_before(
     space: FeatureSpace, Z: FloatArray, directions: FloatArray, ends: FloatArray, which: IntArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Points on these rays before their ends: the ray of each, where it is, and its scalar."""
+    """Points on these rays before their ends: the ray of each, its position, and its scalar."""
     rng = np.random.default_rng(0)
     n, ray, P, ks = len(Z), [], [], []
     for i in np.unique(which // n):
         mine = np.flatnonzero(which // n == i)
         rows = Z[which[mine] % n]
         end = ends[i, which[mine] % n][:, None]
-        share = np.hstack([rng.random((len(mine), SPOT_POINTS - 1)), np.full((len(mine), 1), 1.0 - BESIDE)])
+        share = np.hstack([rng.random((len(mine), SPOT_POINTS - 1)), np.full((len(mine), 1), 1.0 - CLOSE_BY)])
         past = np.nextafter(rays.row_switches(space, rows, directions[i]), np.inf)
         k = np.hstack([share * end, np.where(past < end * (1.0 - 1e-9), past, 0.0)])
-        at, place = np.nonzero(k)
+        at, column = np.nonzero(k)
         ray.append(mine[at])
-        ks.append(k[at, place])
+        ks.append(k[at, column])
         P.append(rays.positions(space, rows[at], directions[i], ks[-1]))
     if not P:
         return np.zeros(0, np.int64), np.empty((0, space.width)), np.zeros(0)
@@ -270,7 +272,7 @@ def _points_before(
 
 
 def blur(model: Any, P: FloatArray, margin: FloatArray) -> FloatArray:
-    """How far from 0 a margin may be and still be on the other side by rounding, for each of these rows."""
+    """How far from 0 each margin may be and still change its sign by rounding."""
     core = getattr(model, "core", model)
     size = np.abs(margin[np.isfinite(margin)])
     typical = float(np.median(size)) if size.size else 0.0
@@ -278,10 +280,10 @@ def blur(model: Any, P: FloatArray, margin: FloatArray) -> FloatArray:
 
 
 def _rounding(core: Any, P: FloatArray) -> FloatArray:
-    """What the model's own rounding may do to the margin of each row."""
+    """Largest effect of the model's rounding on the margin of each row."""
     if isinstance(core, LinearModel):
         return np.asarray(core.rounding(P).max(axis=1))
     if hasattr(core, "clearance"):
         return np.asarray(np.nan_to_num(core.clearance(core._seen(P))[1]))
-    band = getattr(getattr(core, "verdict", None), "band", 0.0)
+    band = getattr(getattr(core, "rule", None), "band", 0.0)
     return np.full(len(P), band if np.isfinite(band) else 0.0)

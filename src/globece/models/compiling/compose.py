@@ -1,9 +1,9 @@
-"""A scikit-learn pipeline's steps, composed: what its last step sees, as functions of the encoded matrix.
+"""A scikit-learn pipeline's steps, composed: the inputs of its last step, as functions of the encoded matrix.
 
 Steps over numbers (scalers, imputers, bins, logarithms) are followed one by one. Steps over categories (one-hot,
-ordinal and target encoders, with whatever stands before them) are asked: a category has few values, so the step itself
-is run on each of them and its answers are a table. That takes a step that is known to treat every column by itself; any
-step will do over a single column. Whatever is left raises :class:`NotCompiled`, which names the step.
+ordinal and target encoders, with any steps before them) are tabulated: a category has few values, so the step itself is
+run on each of them. That takes a step that is known to treat every column separately, or a single column. Anything else
+raises :class:`NotCompiled`, which names the step.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from globece.models.inputs import Function, Input, Lookup, Narrow, Number, Steps
 from globece.models.known import described, kind_of
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray
 
-# Functions that only rise, so that a threshold behind one of them is a threshold before it.
+# Increasing functions: a threshold after one of them is a threshold before it.
 RISING = (np.log1p, np.log, np.log2, np.log10, np.sqrt, np.cbrt, np.exp, np.expm1)
 SELECTORS = (
     *("VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFromModel", "SelectFdr", "SelectFpr", "SelectFwe"),
     *("GenericUnivariateSelect", "RFE", "RFECV", "SequentialFeatureSelector"),
 )
-# Steps whose answer about one column never depends on another.
+# Steps that treat every column separately.
 SEPARABLE = (
     *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder", "SimpleImputer", "MissingIndicator", "KBinsDiscretizer"),
     *("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler", "Binarizer", "QuantileTransformer"),
     *("PowerTransformer", "SplineTransformer", *SELECTORS),
 )
-ASKED_ALONE = 16  # categories of a single column that a step is asked about one by one
+TRIED_ALONE = 16  # rows that are passed to an unknown step one by one
 
 
 class NotCompiled(Exception):
@@ -43,12 +43,12 @@ class NotCompiled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A column of the user's that holds categories, before anything made numbers of them."""
+    """A categorical column of the user's, before it is encoded."""
 
     feature: Feature
 
     def table(self, values: Sequence[float], missing: float = np.nan) -> Input:
-        """The input that has these values, one for each category."""
+        """The input with these values, one per category."""
         numbers = np.asarray(values, dtype=np.float64)
         if self.feature.is_block:
             return Lookup(self.feature.start, numbers)
@@ -60,7 +60,7 @@ Symbol = Category | Number | Steps | Lookup
 
 
 def raw_symbols(space: FeatureSpace) -> dict[str, Symbol]:
-    """The user's own columns, in the user's order."""
+    """The user's columns, in the user's order."""
     found: dict[str, Symbol] = {}
     for f in space.features:
         if f.kind == "continuous":
@@ -75,7 +75,7 @@ def raw_symbols(space: FeatureSpace) -> dict[str, Symbol]:
 
 
 def inputs_of(symbols: Sequence[Symbol], where: str) -> list[Input]:
-    """Symbols as numbers; categories that are numbers stand for themselves."""
+    """Symbols as numbers; numeric categories are their own values."""
     found: list[Input] = []
     for s in symbols:
         if not isinstance(s, Category):
@@ -90,14 +90,14 @@ def inputs_of(symbols: Sequence[Symbol], where: str) -> list[Input]:
 
 
 def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat: bool = False) -> list[Symbol]:
-    """What a fitted transformer makes of these columns; see :class:`NotCompiled`.
+    """The outputs of a fitted transformer as functions of these columns, or :class:`NotCompiled`.
 
     Parameters
     ----------
     step
         The transformer.
     symbols
-        What it takes, by name.
+        Its inputs, by name.
     space
         The space of the encoded matrix.
     flat
@@ -106,7 +106,7 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
     if step is None or isinstance(step, str):
         if step in (None, "passthrough"):
             return list(symbols.values())
-        raise NotCompiled(f"step {step!r} is no transformer")
+        raise NotCompiled(f"step {step!r} is not a transformer")
     kind = kind_of(step)
     if kind == "FrozenEstimator":
         return compose(step.estimator, symbols, space, flat=flat)
@@ -121,29 +121,29 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
         if kind != "Pipeline":
             names = [s.feature.name for s in categories]
             raise NotCompiled(
-                f"step {_named(step)} takes the columns {names} together, and is not known to treat each by itself"
+                f"step {_named(step)} takes the columns {names} together, and is not known to treat each separately"
             )
     if kind == "Pipeline":
-        return _in_turn(step, symbols, space)
+        return _pipeline(step, symbols, space)
     if kind in SEPARABLE and kind not in NUMERIC:
         raise NotCompiled(f"step {kind} is compiled over categories only, and some of its columns hold numbers")
     if kind not in NUMERIC:
         raise NotCompiled(f"step {described(step)}")
     inputs = inputs_of(list(symbols.values()), f"step {kind}")
-    made = _rounded(step, NUMERIC[kind](step, inputs), inputs)
+    outputs = _rounded(step, NUMERIC[kind](step, inputs), inputs)
     if kind == "FunctionTransformer":
-        _check_defined(step, made, space)
-    return list(made)
+        _check_defined(step, outputs, space)
+    return list(outputs)
 
 
-def _rounded(step: Any, made: list[Input], inputs: list[Input]) -> list[Input]:
-    """What a step makes, as it computes it: in a narrow type if all that it takes has it."""
+def _rounded(step: Any, outputs: list[Input], inputs: list[Input]) -> list[Input]:
+    """A step's outputs as it computes them: in a narrow type if all of its inputs have one."""
     types = {s.narrow if isinstance(s, Number) else None for s in inputs}
-    moved = len(made) == len(inputs) and any(isinstance(s, Number) and s.forward is not None for s in made)
+    moved = len(outputs) == len(inputs) and any(isinstance(s, Number) and s.forward is not None for s in outputs)
     if not types or None in types or not moved:
-        return made
+        return outputs
     found: list[Input] = []
-    for i, (before, after) in enumerate(zip(inputs, made, strict=True)):
+    for i, (before, after) in enumerate(zip(inputs, outputs, strict=True)):
         if isinstance(after, Number) and isinstance(before, Number) and after.forward is not before.forward:
             itself = AsItComputes(step, i, len(inputs), "float32" if "float32" in types else "float16")
             after = replace(after, forward=itself if before.forward is None else Chained(before.forward, itself))
@@ -153,7 +153,7 @@ def _rounded(step: Any, made: list[Input], inputs: list[Input]) -> list[Input]:
 
 @dataclass(frozen=True)
 class AsItComputes:
-    """One column of a step that moves every column by itself, computed by the step in the column's own type."""
+    """One column of a step that treats every column separately, computed by the step in the column's type."""
 
     step: Any
     column: int
@@ -167,14 +167,14 @@ class AsItComputes:
         rows = np.zeros((len(z), self.width), dtype=self.dtype)
         rows[:, self.column] = np.clip(z, -most, most)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # it was fitted on names
+            warnings.simplefilter("ignore")  # it was fitted with feature names
             return np.asarray(self.step.transform(rows))[:, self.column].astype(np.float64)
 
 
-def _check_defined(step: Any, made: Sequence[Input], space: FeatureSpace) -> None:
-    """Check that a function is defined wherever a column may go: outside, its answer is as good as missing."""
+def _check_defined(step: Any, outputs: Sequence[Input], space: FeatureSpace) -> None:
+    """Check that a function is defined over the whole range of each column."""
     features = {f.start: f for f in space.scalars}
-    for s in made:
+    for s in outputs:
         if isinstance(s, Number) and s.forward is not None:
             f = features[s.column]
             ends = np.array([min(f.low, f.observed[0]), max(f.high, f.observed[1])])
@@ -186,14 +186,14 @@ def _check_defined(step: Any, made: Sequence[Input], space: FeatureSpace) -> Non
 
 
 def _named(step: Any) -> str:
-    """The step's name, with the function of one that applies a function."""
+    """The step's name, with its function if it is a FunctionTransformer."""
     name = type(step).__name__
     func = getattr(step, "func", None) if name == "FunctionTransformer" else None
     return name if func is None else f"{name}({getattr(func, '__name__', func)})"
 
 
 def separable(step: Any) -> bool:
-    """Whether a step is known to treat every column by itself."""
+    """Whether a step is known to treat every column separately."""
     if step is None or isinstance(step, str):
         return step in (None, "passthrough", "drop")
     kind = kind_of(step)
@@ -210,7 +210,7 @@ def separable(step: Any) -> bool:
     return kind in SEPARABLE
 
 
-def _in_turn(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
+def _pipeline(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
     current = symbols
     for name, part in step.steps:
         if part in (None, "passthrough"):
@@ -224,24 +224,24 @@ def _union(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[S
     for name, part in step.transformer_list:
         if isinstance(part, str) and part == "drop":
             continue
-        made = compose(part, symbols, space)
+        outputs = compose(part, symbols, space)
         weight = (step.transformer_weights or {}).get(name)
         if weight is not None:
-            made = [
+            outputs = [
                 _mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
-                for s in inputs_of(made, "FeatureUnion")
+                for s in inputs_of(outputs, "FeatureUnion")
             ]
-        found += made
+        found += outputs
     return found
 
 
 def _columns(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[Symbol]:
-    """A column transformer: on a frame it finds the columns that it was fitted on by name, wherever they are."""
+    """A column transformer, which looks up the columns of a frame by the names that it was fitted on."""
     known = [str(name) for name in getattr(step, "feature_names_in_", ())]
     names = list(symbols)
     if known and set(known) <= set(names):
         names = known
-    elif known and len(known) == len(names):  # columns that steps before it made, which have no names here
+    elif known and len(known) == len(names):  # outputs of earlier steps, which have no names here
         symbols = dict(zip(known, symbols.values(), strict=True))
         names = known
     found: list[Symbol] = []
@@ -276,18 +276,18 @@ def _picked(columns: Any, names: list[str]) -> list[str]:
     return [c if isinstance(c, str) else names[int(c)] for c in listed]
 
 
-# -- categories: ask the step -----------------------------------------------------------------------------------------
+# -- categories: tabulate the step ------------------------------------------------------------------------------------
 
 
 def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, flat: bool) -> list[Input]:
-    """Run a step over categorical columns on every category of each, and read the tables off its answers.
+    """Run a step on every category of each categorical column, and tabulate its outputs.
 
-    One column varies at a time. An output that follows two columns is no table, and is not compiled.
+    One column varies at a time. An output that depends on two columns is not compiled.
     """
     features = [s.feature for s in symbols.values() if isinstance(s, Category)]
     base = base_row(space)
     probes = [_with_category(base, f, c) for f in features for c in range(len(f.categories))]
-    missing = [f for f in features if not f.is_block]  # an ordinal value may be missing, too
+    missing = [f for f in features if not f.is_block]  # ordinal values may be missing
     asked = _Asked(step, [f.sources[0] for f in features], space, flat)
     lost = [_with_category(base, f, None) for f in missing]
     try:
@@ -296,13 +296,13 @@ def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, flat: 
         if not missing:
             names = [f.name for f in features]
             raise NotCompiled(f"step {_named(step)} does not take every category of {names}: {refused}") from None
-        try:  # the step refuses missing values, so nobody has one: it is asked without them
+        try:  # the step rejects missing values, so no row has one: try without them
             table = asked(np.array(probes))
         except _Refused as again:
             raise NotCompiled(f"step {_named(step)} does not take every category: {again}") from None
         table = np.vstack([table, np.full((len(lost), table.shape[1]), np.nan)])
     if not separable(step):
-        asked.check_rows_stand_alone(np.array(probes), table[: len(probes)])
+        asked.check_rows_independent(np.array(probes), table[: len(probes)])
     found: list[Input] = []
     starts = np.cumsum([0, *(len(f.categories) for f in features)])
     for column in table.T:
@@ -335,7 +335,7 @@ class _Asked:
         rows = _select(self.space.decode(Z), self.names, self.space, self.flat)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about names of columns, where it was fitted without
+                warnings.simplefilter("ignore")  # about feature names, if it was fitted without
                 answers = self.step.transform(rows)
         except Exception as error:
             raise _Refused(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
@@ -343,15 +343,15 @@ class _Asked:
         if values.ndim == 1:
             values = values[:, None]
         if values.ndim != 2 or len(values) != len(Z):
-            raise NotCompiled(f"step {_named(self.step)} gives shape {values.shape} for {len(Z)} rows")
+            raise NotCompiled(f"step {_named(self.step)} returns shape {values.shape} for {len(Z)} rows")
         try:
             return values.astype(np.float64)
         except (TypeError, ValueError):
-            raise NotCompiled(f"step {_named(self.step)} gives text, not numbers") from None
+            raise NotCompiled(f"step {_named(self.step)} returns text, not numbers") from None
 
-    def check_rows_stand_alone(self, Z: FloatArray, answers: FloatArray) -> None:
-        """Ask in another order and one by one: of a step that is not known, an answer may follow the other rows."""
-        some = np.unique(np.linspace(0, len(Z) - 1, ASKED_ALONE).astype(int))
+    def check_rows_independent(self, Z: FloatArray, answers: FloatArray) -> None:
+        """Try the rows in another order and one by one: an unknown step may mix rows."""
+        some = np.unique(np.linspace(0, len(Z) - 1, TRIED_ALONE).astype(int))
         try:
             again = np.vstack([self(Z[::-1])[::-1], *(self(Z[i : i + 1]) for i in some)])
         except (_Refused, ValueError) as error:
@@ -359,7 +359,7 @@ class _Asked:
         if again.shape[1:] != answers.shape[1:] or not np.array_equal(
             again, np.vstack([answers, answers[some]]), equal_nan=True
         ):
-            raise NotCompiled(f"step {_named(self.step)} gives a row another answer among other rows")
+            raise NotCompiled(f"step {_named(self.step)} transforms a row differently among other rows")
 
 
 def _constant(values: FloatArray) -> bool:
@@ -367,7 +367,7 @@ def _constant(values: FloatArray) -> bool:
 
 
 def base_row(space: FeatureSpace) -> FloatArray:
-    """An encoded row: the first category of each block, and the least value that each column had."""
+    """An encoded row: the first category of each block, and the smallest observed value of each column."""
     row = np.zeros(space.width)
     for f in space.features:
         row[f.start] = 1.0 if f.is_block else f.observed[0]
@@ -408,7 +408,7 @@ class ShiftAndDivide:
 
 @dataclass(frozen=True, slots=True)
 class ScaleAndShift:
-    """z -> z * scale + shift, kept within bounds where there are any."""
+    """z -> z * scale + shift, clipped where there are bounds."""
 
     scale: float
     shift: float
@@ -421,7 +421,7 @@ class ScaleAndShift:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """A function of NumPy's, without its warnings about numbers that it is not defined for."""
+    """A NumPy function, without its warnings about numbers for which it is not defined."""
 
     function: Function
 
@@ -442,7 +442,7 @@ class Chained:
 
 
 def _mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
-    """The input behind a function: the same function of the table, or one more step for the number."""
+    """A function of an input: applied to its table, or composed with its own function."""
     if isinstance(source, Lookup):
         return replace(source, table=function(source.table))
     if isinstance(source, Steps):
@@ -526,14 +526,14 @@ def _bins(step: Any, inputs: list[Input]) -> list[Input]:
         # a value on an edge belongs to the bin above it: z < edge is z <= the number before the edge
         below = np.nextafter(inner, -np.inf)
         n = len(inner) + 1
-        missing = np.nan
-        place = int(np.searchsorted(below, source.fill, side="left")) if source.fill is not None else None
-        if source.narrow is not None:  # the last number that is rounded to one below the edge
+        bin_of_fill = int(np.searchsorted(below, source.fill, side="left")) if source.fill is not None else None
+        if source.narrow is not None:  # the largest number that is rounded to below the edge
             ends, stored = np.full(len(below), np.finfo(np.float64).max), Narrow(source.narrow)
             below = last_alike(partial(_not_above, stored, below), -ends, ends)
         codes = [np.arange(n, dtype=float)] if step.encode == "ordinal" else list(np.eye(n))
         for values in codes:
-            found.append(Steps(source.column, below, values, missing if place is None else float(values[place])))
+            missing = np.nan if bin_of_fill is None else float(values[bin_of_fill])
+            found.append(Steps(source.column, below, values, missing))
     return found
 
 
@@ -541,7 +541,7 @@ def _function(step: Any, inputs: list[Input]) -> list[Input]:
     if step.func is None:
         return inputs
     if step.func not in RISING or step.kw_args:
-        raise NotCompiled(f"step {_named(step)} is not known to rise")
+        raise NotCompiled(f"step {_named(step)} is not known to be increasing")
     return [_mapped(source, Quiet(step.func), None, None) for source in inputs]
 
 

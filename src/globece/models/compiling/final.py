@@ -1,4 +1,4 @@
-"""The last step of a model: what it is once its wrappers are off, and which half-spaces a linear one stands for."""
+"""The last step of a model: the estimator inside its wrappers, and the half-spaces of a linear one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from globece.space import BoolArray, FloatArray
 
 # Probabilities are the logistic function of the score.
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
-# The class with the largest score wins: one score for each class, or the sign of one for two.
+# The class with the largest score wins; with two classes, the sign of one score.
 CLASSIFIERS = (
     *LOGISTIC,
     *("LinearSVC", "PassiveAggressiveClassifier", "Perceptron", "RidgeClassifier", "RidgeClassifierCV"),
     "SGDClassifier",
 )
-# Of two classes the sign of the score decides; more are decided by votes between pairs.
+# With two classes the sign of the score decides; with more, votes between pairs.
 PAIRWISE = ("SVC", "NuSVC")
 KERNELS = (*PAIRWISE, "SVR", "NuSVR")  # linear if their kernel is
 # The prediction is the score.
@@ -33,7 +33,7 @@ REGRESSORS = (
     *("OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV", "PassiveAggressiveRegressor", "QuantileRegressor"),
     *("Ridge", "RidgeCV", "SGDRegressor", "SVR", "TheilSenRegressor"),
 )
-# The prediction is a function of the score: its link decides which.
+# The prediction is the inverse link of the score.
 GENERALISED = ("GammaRegressor", "PoissonRegressor", "TweedieRegressor")
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 
@@ -53,7 +53,7 @@ class LinearRule:
         try:
             parts = [np.asarray(part) for part in pair]
             numeric = all(part.dtype.kind in "iuf" for part in parts)
-        except Exception:  # whatever an object that is no list does when it is taken for one
+        except Exception:  # anything may happen when an arbitrary object is converted
             numeric = False
         if not numeric:
             raise InvalidParameterError(f"a linear model is a pair (coef, intercept) of numbers; got {describe(pair)}")
@@ -82,7 +82,7 @@ class LinearRule:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A model with its wrappers off: the steps before its last estimator, that estimator, and what is asked of it."""
+    """A model without its wrappers: the last estimator, its favourable outcome and threshold, and the steps before."""
 
     estimator: Any
     favourable: Any
@@ -92,7 +92,7 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class HalfSpaces:
-    """What a linear estimator asks of its inputs: all of ``coef x + intercept > 0`` (``>= 0`` where closed)."""
+    """The favourable side of a linear estimator: all of ``coef x + intercept > 0`` (``>= 0`` where closed)."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -100,7 +100,7 @@ class HalfSpaces:
 
 
 def unwrap(model: Any, decide: Decision) -> Final:
-    """Take pipelines, threshold wrappers, calibration and searches off a model."""
+    """Remove pipelines, threshold wrappers, calibration and hyperparameter searches."""
     steps: list[Any] = []
     favourable, threshold = decide.favourable, decide.threshold
     while True:
@@ -128,16 +128,16 @@ def _thresholded(model: Any, kind: str, favourable: Any, threshold: float | None
     if threshold is not None:
         # predict_proba passes straight through the wrapper
         return model.estimator_, favourable, threshold
-    own = model.best_threshold_ if kind == "TunedThresholdClassifierCV" else model.threshold
+    cut = model.best_threshold_ if kind == "TunedThresholdClassifierCV" else model.threshold
     positive = model.classes_[1] if getattr(model, "pos_label", None) is None else model.pos_label
     inner = model.estimator_
     by = model.response_method if isinstance(model.response_method, str) else "auto"
     uses_probability = by == "predict_proba" or (by == "auto" and hasattr(inner, "predict_proba"))
-    if own == "auto":
-        own = 0.5 if uses_probability else 0.0
-    probability = float(own) if uses_probability else float(expit(own))
+    if cut == "auto":
+        cut = 0.5 if uses_probability else 0.0
+    probability = float(cut) if uses_probability else float(expit(cut))
     if not uses_probability and kind_of(_last(inner)) not in LOGISTIC:
-        raise NotCompiled(f"step {kind} cuts a decision function")
+        raise NotCompiled(f"step {kind} applies its threshold to a decision function")
     if favourable == positive:
         return inner, favourable, probability
     # P(positive) < cut is P(other) > 1 - cut: the next number above
@@ -145,7 +145,7 @@ def _thresholded(model: Any, kind: str, favourable: Any, threshold: float | None
 
 
 def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[Any, float | None]:
-    """One calibrator on one model only moves the threshold; the mean of several is no function of one score."""
+    """A single calibrator only moves the threshold; the mean of several is not a function of one score."""
     pairs = model.calibrated_classifiers_
     if len(pairs) != 1 or len(model.classes_) != 2:
         raise NotCompiled(f"step CalibratedClassifierCV averages {len(pairs)} calibrated models")
@@ -168,9 +168,9 @@ def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[A
 
     low, high = 0.0, 1.0  # the smallest probability of the second class that reaches (or the largest that does)
     if reaches(1e-12) == reaches(1.0 - 1e-12):
-        raise NotCompiled("step CalibratedClassifierCV gives one outcome throughout")
+        raise NotCompiled("step CalibratedClassifierCV gives everyone the same outcome")
     if reaches(1.0 - 1e-12) != second:
-        raise NotCompiled("step CalibratedClassifierCV falls where the score rises")
+        raise NotCompiled("step CalibratedClassifierCV decreases as the score rises")
     while np.nextafter(low, 1.0) < high:
         middle = 0.5 * (low + high)
         if middle in (low, high):
@@ -189,7 +189,7 @@ def _last(model: Any) -> Any:
 
 
 def is_linear(estimator: Any) -> bool:
-    """Whether this is known to decide by linear scores."""
+    """Whether this estimator is known to decide by linear scores."""
     kind = kind_of(estimator)
     if kind in KERNELS:
         return bool(estimator.kernel == "linear")
@@ -209,59 +209,60 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
         if kind in GENERALISED:
             return _generalised(estimator, coef, intercept, favourable, threshold)
         return _regressor(coef, intercept, favourable, threshold, kind)
-    place = list(np.asarray(classes).tolist()).index(favourable)
+    index = np.asarray(classes).tolist().index(favourable)
     if len(classes) == 2 and len(coef) == 1:
-        return _two_classes(estimator, coef, intercept, place, threshold)
+        return _two_classes(estimator, coef, intercept, index, threshold)
     if kind in PAIRWISE:
         raise NotCompiled(f"{kind} decides between {len(classes)} classes by votes between pairs of them")
     if threshold is not None or len(coef) != len(classes):
         raise NotCompiled(f"{kind} decides between {len(classes)} classes in a way that is not linear")
-    others = [c for c in range(len(classes)) if c != place]
+    others = [c for c in range(len(classes)) if c != index]
     return HalfSpaces(
-        coef[place] - coef[others], intercept[place] - intercept[others], np.array([c > place for c in others])
+        coef[index] - coef[others], intercept[index] - intercept[others], np.array([c > index for c in others])
     )
 
 
 def _two_classes(
-    estimator: Any, coef: FloatArray, intercept: FloatArray, place: int, threshold: float | None
+    estimator: Any, coef: FloatArray, intercept: FloatArray, index: int, threshold: float | None
 ) -> HalfSpaces:
     kind = kind_of(estimator)
     if threshold is None:
-        # predict gives the second class where the decision function is above 0, the first at 0 and below; libsvm, which
-        # counts votes, gives the second at 0
+        # predict gives the second class above 0 and the first class at 0 and below; libsvm, which counts votes, gives
+        # the second class at 0
         first_at_zero = kind not in KERNELS
-        if place == 1:
+        if index == 1:
             return HalfSpaces(coef, intercept, np.array([not first_at_zero]))
         return HalfSpaces(-coef, -intercept, np.array([first_at_zero]))
     if kind not in LOGISTIC and not (kind == "SGDClassifier" and estimator.loss == "log_loss"):
-        raise NotCompiled(f"{kind}'s probabilities are no logistic function of its score")
-    if getattr(estimator, "multi_class", None) == "multinomial":  # of older releases: a softmax of both signs
+        raise NotCompiled(f"{kind}'s probabilities are not a logistic function of its score")
+    if getattr(estimator, "multi_class", None) == "multinomial":  # older releases: a softmax of both signs
         raise NotCompiled(f"{kind}(multi_class='multinomial') doubles the score of two classes")
-    if threshold <= 0.0:  # everybody reaches it
-        return _everybody(coef, True)
+    if threshold <= 0.0:
+        return _constant(coef, True)
     if threshold >= 1.0:
         raise NotCompiled(f"a probability of {threshold:g} is only reached by rounding")
-    sign = 1.0 if place == 1 else -1.0
+    sign = 1.0 if index == 1 else -1.0
     return HalfSpaces(sign * coef, sign * intercept - float(logit(threshold)), np.array([True]))
 
 
-def _everybody(coef: FloatArray, favourable: bool) -> HalfSpaces:
+def _constant(coef: FloatArray, favourable: bool) -> HalfSpaces:
+    """Half-spaces that hold everywhere, or nowhere."""
     return HalfSpaces(np.zeros_like(coef), np.array([1.0 if favourable else -1.0]), np.array([favourable]))
 
 
 def _generalised(
     estimator: Any, coef: FloatArray, intercept: FloatArray, favourable: Any, threshold: float | None
 ) -> HalfSpaces:
-    """A generalised linear model: where its link takes the threshold to is where the score must come."""
+    """A generalised linear model: the score must reach the link function of the threshold."""
     kind, link = kind_of(estimator), type(estimator._base_loss.link).__name__
     if link == "IdentityLink":
         return _regressor(coef, intercept, favourable, threshold, kind)
     if link != "LogLink":
-        raise NotCompiled(f"{kind} predicts through {link}, which is not followed")
+        raise NotCompiled(f"{kind} predicts through {link}, which is not supported")
     if threshold is not None and threshold <= 0.0:
         if threshold == 0.0 and favourable == "below":
             raise NotCompiled(f"{kind} predicts numbers above 0, and reaches 0 only by rounding")
-        return _everybody(coef, favourable != "below")
+        return _constant(coef, favourable != "below")
     return _regressor(coef, intercept, favourable, None if threshold is None else float(np.log(threshold)), kind)
 
 

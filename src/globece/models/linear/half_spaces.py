@@ -1,10 +1,10 @@
-"""Linear models, exactly: along a ray every margin is a straight line between a few breakpoints.
+"""Linear models: along a ray every margin is piecewise linear with a few breakpoints.
 
 The favourable side is one or several half-spaces ``W z + b > 0`` that must all hold: one for a binary classifier or a
 regressor with a threshold, one per other class for a multi-class one, one per model where several must agree.
 Breakpoints are where a range ends, a block switches, or a column passes the edge of a step table. Whole-numbered
-features move in many small steps; there the straight line through them, with half a step of slack, tells where it is
-worth looking.
+features move in many small steps; the straight line through these, with half a step of slack, tells where a flip is
+possible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 FEW_RAYS = 16_384  # not worth another thread
-ROUNDINGS, SUMMED_AT_ONCE = 12.0, 8.0  # that a sum may add up to: some, and more for a long one
+ROUNDINGS, SUMMED_AT_ONCE = 12.0, 8.0  # error bound of a sum, in unit roundoffs, and how fast it grows with its length
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class LinearModel(Model):
     closed
         Whether a margin of exactly 0 counts, by half-space: ``(m,)``.
     fill
-        What stands for a missing number, by encoded column.
+        Replaces missing numbers, by encoded column.
     tables
         Step tables, where a column enters by steps (binned columns, ordinal codes).
     name
         What to call the model.
     centre, offsets
-        Where the steps before the model have their zero, by encoded column, and the margins there: around it nothing
-        is lost, however large a column is against its spread.
+        The value that the steps before the model map to 0, by encoded column, and the margins there: sums around it
+        do not cancel, even for a column that is large compared with its spread.
     unit
-        Rounding unit of the model's own arithmetic.
+        Unit roundoff of the model's arithmetic.
     head
-        What making probabilities of the scores may cost, in scores.
+        Largest rounding error of converting scores to probabilities, in scores.
     stored
-        Largest relative rounding of each column, as it is stored and as the steps before the model compute it.
+        Largest relative rounding of each column, in storage and by the steps before the model.
     """
 
     space: FeatureSpace
@@ -113,12 +113,12 @@ class LinearModel(Model):
         name
             What to call the model.
         probability
-            Probability that is compared with, where probabilities are made of the margins.
+            Threshold on the probability, where margins are converted to probabilities.
 
         Raises
         ------
         ValueError
-            If an input is no straight line, no step table and no lookup, so that the result would not be linear.
+            If an input is neither linear nor a step table nor a lookup.
         """
         m = len(coef)
         weights, shift, fill = np.zeros((m, space.width)), np.zeros(m), np.full(space.width, np.nan)
@@ -129,7 +129,7 @@ class LinearModel(Model):
             elif isinstance(source, Steps):
                 tables.append(StepTable(source.column, source.edges, np.outer(c, source.values_), c * source.missing))
             elif source.scale is None or source.shift is None:
-                raise ValueError(f"input {i} moves along a curve")
+                raise ValueError(f"input {i} is not linear")
             else:
                 weights[:, source.column] += c * source.scale
                 shift += c * source.shift
@@ -137,8 +137,7 @@ class LinearModel(Model):
                     fill[source.column] = source.fill
         if any(isinstance(s, Number) and s.fill is not None and s.fill != fill[s.column] for s in inputs):
             raise ValueError("one column is filled in two ways")
-        fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing: nothing times NaN would be NaN
-        shut = np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool)
+        fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing, but 0 times NaN would be NaN
         unit, centre = unit_of_sum(space, inputs), centre_of(space, inputs)
         offsets = np.array(intercept, dtype=np.float64)
         for source, c in zip(inputs, coef.T, strict=True):
@@ -148,7 +147,7 @@ class LinearModel(Model):
             space,
             weights,
             np.asarray(intercept, dtype=float) + shift,
-            shut,
+            np.zeros(m, dtype=bool) if closed is None else np.asarray(closed, dtype=bool),
             fill,
             tuple(tables),
             name,
@@ -160,7 +159,7 @@ class LinearModel(Model):
         )
 
     def margins(self, Z: FloatArray) -> FloatArray:
-        """Every half-space's margin of every row: ``(n, m)``."""
+        """Margins of all half-spaces for each row: ``(n, m)``."""
         return self._sums(Z)[0]
 
     def margin(self, Z: FloatArray) -> FloatArray:
@@ -177,15 +176,15 @@ class LinearModel(Model):
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         margins, rounding = self._sums(Z)
-        # what is reported must hold in whatever order it is summed
+        # the reported k must hold in whatever order the model sums
         out = self._follow(Z, margins - rounding, directions, limit, start, self._shares)
         narrow = bool(self.space.rounding.any())
         if self.tables and not narrow:
-            # Where a margin moves in steps it may be nothing on a whole stretch: only the model itself decides there.
+            # Where a margin moves in steps it may be 0 on a whole stretch: only the model itself can decide there.
             nearly = self._follow(Z, margins + rounding, directions, limit, start, (0.0, np.zeros(self.space.width)))
             out[nearly + 1e-6 * np.maximum(1.0, nearly) < out] = np.nan
         if narrow and np.isinf(out).any():
-            # what flips, but nowhere clearly, is not "no recourse": it is left open
+            # a ray that flips, but nowhere clearly, is not "no recourse": it stays undecided
             i, j = np.flatnonzero(np.isinf(out).any(axis=1)), np.flatnonzero(np.isinf(out).any(axis=0))
             some = np.ix_(i, j)
             begin = None if start is None else start[some]
@@ -204,7 +203,7 @@ class LinearModel(Model):
         start: FloatArray | None,
         shares: tuple[float, FloatArray],
     ) -> FloatArray:
-        """First scalars at which margins that start from ``base`` are positive, less what rounds on the way."""
+        """First scalars at which margins that start from ``base`` are positive in spite of rounding along the ray."""
         routes = bundle(self.space, directions)
         weights = _Weights.of(self, routes, shares)
         out = np.empty((len(directions), len(Z)))
@@ -219,14 +218,14 @@ class LinearModel(Model):
         return out
 
     def rounding(self, Z: FloatArray) -> FloatArray:
-        """How far rounding can carry each margin of each row: ``(n, m)``.
+        """Largest rounding error of each margin of each row: ``(n, m)``.
 
-        By the model's own arithmetic, in whatever order it sums, and by the type that each column has.
+        From the model's arithmetic, in whatever order it sums, and from the type of each column.
         """
         return self._sums(Z)[1]
 
     def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Margins, and how far rounding can carry them; row by row, so that no other row changes them."""
+        """Margins and their largest rounding errors; row by row, so that they do not depend on other rows."""
         margins, rounding = np.empty((len(Z), len(self.weights))), np.empty((len(Z), len(self.weights)))
         rows = np.ascontiguousarray(Z, dtype=np.float64)
         centre = np.zeros(self.space.width) if self.centre is None else self.centre
@@ -247,20 +246,20 @@ class LinearModel(Model):
 
     @property
     def _times(self) -> float:
-        """Roundings that a sum may add up to, in units of what it is summed from."""
+        """Relative error bound of a sum, in unit roundoffs."""
         n = len(self.space.features)
-        return min(ROUNDINGS, n + 2.0) + n / SUMMED_AT_ONCE  # a sum of few parts rounds no more often than it has parts
+        return min(ROUNDINGS, n + 2.0) + n / SUMMED_AT_ONCE  # a sum of n terms is rounded about n times
 
     @property
     def _shares(self) -> tuple[float, FloatArray]:
-        """What rounds: a share of what is summed, and of each column's value as it is stored."""
+        """Relative rounding errors: of a sum, and of each column's stored value."""
         stored = self.space.rounding if self.stored is None else self.stored
         return self._times * self.unit, 4.0 * DOUBLE + 1.01 * stored
 
 
 @dataclass(frozen=True, slots=True)
 class StepTable:
-    """What one column adds to each half-space's margin, by steps."""
+    """A step function of one column that is added to each half-space's margin."""
 
     column: int
     edges: FloatArray  # ascending; piece i holds edges[i-1] < z <= edges[i]
@@ -275,7 +274,7 @@ class StepTable:
 
 
 class _Weights(NamedTuple):
-    """What the moves of a bundle do to each half-space's margin."""
+    """How the moves of a bundle change each half-space's margin."""
 
     weight: FloatArray  # (movers, m)
     first_edge: IntArray  # of each mover
@@ -288,7 +287,7 @@ class _Weights(NamedTuple):
         W, m, column = model.weights, len(model.weights), routes.column
         summed, stored = shares
         size = np.abs(W.T)
-        # what rounds grows along the way, and counts against each move
+        # rounding errors grow along the ray, and count against each move
         moving = W.T[column] - np.sign(routes.step)[:, None] * (summed + stored[column])[:, None] * size[column]
         tables: dict[int, list[StepTable]] = {}
         for t in model.tables:

@@ -7,11 +7,11 @@ import numpy as np
 
 from globece.models.passing import LARGEST, above, after_steps, pass_edge
 
-FEW_STEPS = 16  # whole steps that are looked at one by one
-MOST_LOOKS = 10_000  # stretches of whole steps along one ray: where this is not enough, the answer is NaN
+FEW_STEPS = 16  # whole steps that are followed one by one
+MOST_LOOKS = 10_000  # stretches of whole steps to examine along one ray before the answer is NaN
 
-# Numba counts references to every array that one function hands to another, which would cost more than the work on a
-# row. So the walk is one long function, and what it calls takes numbers only.
+# Numba counts references to every array that one function passes to another, which would cost more than the work on a
+# row. So the walk is one long function, and most of what it calls takes numbers only.
 
 _END, _EDGE, _SWITCH = 0, 1, 2  # kinds of breakpoint
 
@@ -20,7 +20,7 @@ _END, _EDGE, _SWITCH = 0, 1, 2  # kinds of breakpoint
 def sum_up(  # type: ignore[no-untyped-def]
     first, last, Z, fill, centre, weights, offsets, summed, stored, margins, rounding
 ):
-    """Margins of rows first to last, and what rounding can do to them: by what is summed, and by what is stored."""
+    """Margins of rows first to last, and their largest rounding errors: of the sum, and of the stored values."""
     m, width = weights.shape
     for i in range(first, last):
         for h in range(m):
@@ -57,9 +57,10 @@ def _narrow(low: float, high: float, a: float, s: float, closed: bool) -> tuple[
 def _one_by_one(  # type: ignore[no-untyped-def]
     k, upto, most, c0, c1, moves, whole, step, weight, A, s, closed, B, t
 ):
-    """First favourable k in (k, upto], from one whole step to the next, and how far it looked.
+    """First favourable k in (k, upto], going from one whole step to the next, and how far it went.
 
-    Between two whole steps the rest is a straight line. The k is ``inf`` for none, and NaN where there are more steps.
+    Between two whole steps margins are straight lines. The first is ``inf`` if there is none, and NaN if ``most``
+    steps do not reach ``upto``.
     """
     for _ in range(most):
         after = upto
@@ -88,10 +89,10 @@ def _one_by_one(  # type: ignore[no-untyped-def]
 def _over_steps(  # type: ignore[no-untyped-def]
     low, high, c0, c1, moves, whole, step, weight, A, s, closed, B, t, slack, later
 ):
-    """First favourable k in (low, high], over which whole steps are taken; ``inf`` for none, NaN if undecided.
+    """First favourable k in (low, high] with whole steps in between; ``inf`` if there is none, NaN if undecided.
 
-    A stair of several steps stands for the straight line through it, which it leaves by half a step at most. Where
-    these lines leave room, the stretch is narrowed or halved, until the steps in it are few.
+    Steps are replaced by the straight line through them, from which they differ by half a step at most. Where these
+    lines allow a flip, the stretch is narrowed or halved until it has few steps.
     """
     n, m = 0, len(A)
     for _ in range(MOST_LOOKS):
@@ -104,7 +105,7 @@ def _over_steps(  # type: ignore[no-untyped-def]
                 before, after = np.ceil(above(low) * pace - 0.5), np.ceil(until * pace - 0.5)
                 steps += max(after - before, 0.0)
                 for j in range(m):
-                    if after > before:  # what k * pace may be rounded by counts too
+                    if after > before:  # includes the rounding of k * pace
                         slack[j] += abs(weight[c, j]) * (0.5 + 4e-16 * after)
                     else:
                         B[j] += weight[c, j] * (before if step[c] > 0 else -before)
@@ -145,7 +146,7 @@ def walk(  # type: ignore[no-untyped-def]
     for d in range(len(out)):
         edges = first_edge[first_mover[d + 1]] - first_edge[first_mover[d]]
         most = max(most, first_mover[d + 1] - first_mover[d] + edges + first_switch[d + 1] - first_switch[d])
-    # scratch for all rows: allocating it for each of them would cost more than the row
+    # scratch space for all rows: allocating it per row would cost more than the row
     at, kind, which, owner = (
         np.empty(most),
         np.empty(most, np.int64),
@@ -169,7 +170,7 @@ def walk(  # type: ignore[no-untyped-def]
             for j in range(m):
                 A[j], s[j], slack[j] = base[i, j], 0.0, 0.0
 
-            # What happens along the ray
+            # Events along the ray
             n_events, n_moving = 0, 0
             for c in range(c0, c1):
                 x = Z[i, column[c]]
@@ -212,12 +213,12 @@ def walk(  # type: ignore[no-untyped-def]
                     kind[n_events], which[n_events], owner[n_events] = _SWITCH, q, q
                     n_events += 1
             for e in range(1, n_events):  # they are few
-                k, kind_, which_, owner_, place = at[e], kind[e], which[e], owner[e], e
-                while place > 0 and at[place - 1] > k:
-                    at[place], kind[place] = at[place - 1], kind[place - 1]
-                    which[place], owner[place] = which[place - 1], owner[place - 1]
-                    place -= 1
-                at[place], kind[place], which[place], owner[place] = k, kind_, which_, owner_
+                k, kind_, which_, owner_, index = at[e], kind[e], which[e], owner[e], e
+                while index > 0 and at[index - 1] > k:
+                    at[index], kind[index] = at[index - 1], kind[index - 1]
+                    which[index], owner[index] = which[index - 1], owner[index - 1]
+                    index -= 1
+                at[index], kind[index], which[index], owner[index] = k, kind_, which_, owner_
 
             for event in range(n_events + 1):
                 k1 = min(at[event], last) if event < n_events else last
@@ -234,7 +235,7 @@ def walk(  # type: ignore[no-untyped-def]
                         if stepping:
                             nearly = found * (1.0 - 1e-12)
                             near, far = nearly if k0 < nearly < found else k0, min(k1, to * (1.0 + 1e-12))
-                            # most flip within a few steps of where they may
+                            # most flip within a few steps of the first possible k
                             found, near = _one_by_one(
                                 near, far, FEW_STEPS // 2, c0, c1, moves, whole, step, weight, A, s, closed, B, t
                             )
@@ -260,7 +261,7 @@ def walk(  # type: ignore[no-untyped-def]
                     x = max(Z[i, column[c]], low[c]) if step[c] > 0 else min(Z[i, column[c]], high[c])
                     end = high[c] if step[c] > 0 else low[c]
                     for j in range(m):
-                        # a slope that was added and taken away again leaves rounding behind: make it nothing
+                        # adding and subtracting a slope leaves rounding errors: reset it to 0
                         s[j] = s[j] - weight[c, j] * step[c] if n_moving else 0.0
                         A[j] += weight[c, j] * (end - x)
                         if whole[c]:

@@ -1,10 +1,10 @@
-"""How clear a network is about its inputs: its outputs in double precision, and how far its own may lie from them.
+"""A network's outputs in double precision, and their rounding errors in the network's own precision.
 
-A network computes in its own precision and sums in an order that depends on the processor and on how many rows come
-together. So its own answer right on the boundary means nothing. Here each output is computed row by row, the same way
-whatever stands beside the row, together with what rounding can do to it. Every product and partial sum is off by a
-share of itself; what that does to an output is known from the output's slope in each unit. Rounding errors are as good
-as independent, so their squares add up, and `SAFE` standard errors are kept clear.
+A network computes in its own precision and sums in an order that depends on the processor and on the batch, so its
+decision right on the boundary is arbitrary. Here each output is computed row by row, independently of the batch,
+together with its rounding error. Every product and partial sum has a relative error; its effect on an output follows
+from the output's slope in each unit. Rounding errors are nearly independent, so their squares add up, and outputs must
+exceed `SAFE` standard errors.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from globece.parallel import over_rows
 from globece.space import BoolArray, FloatArray
 
 SAFE = 10.0  # standard errors
-LANES = 16.0  # terms that are summed side by side, roughly: only longer sums round more often
+LANES = 16.0  # terms that are summed in parallel, roughly: only longer sums round more often
 FEW = 1024  # rows that are not worth another thread
 
 
 @dataclass(frozen=True)
 class Powers:
-    """By how much rounding grows in each map of a network: squares of its weights, by what rounds on the way.
+    """How rounding errors grow in each map of a network: squares of its weights, times the number of roundings.
 
     Attributes
     ----------
     weights
-        ``(inputs, units)`` for each map: times the squares of its inputs, the squared error of each unit.
+        ``(inputs, units)`` for each map: multiplied by its squared inputs, they give the squared error of each unit.
     biases
-        ``(units,)`` for each map: what its bias adds to that.
+        ``(units,)`` for each map: the share of its bias.
     """
 
     weights: tuple[FloatArray, ...]
@@ -46,9 +46,9 @@ class Powers:
 
     @classmethod
     def of(cls, weights: Sequence[FloatArray], biases: Sequence[FloatArray]) -> Powers:
-        """Those of affine maps that the network computes one by one."""
-        made = [power(w, b) for w, b in zip(weights, biases, strict=True)]
-        return cls(tuple(w for w, _ in made), tuple(b for _, b in made))
+        """The powers of affine maps that the network computes separately."""
+        powers = [power(w, b) for w, b in zip(weights, biases, strict=True)]
+        return cls(tuple(w for w, _ in powers), tuple(b for _, b in powers))
 
 
 def power(weight: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -59,25 +59,25 @@ def power(weight: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray]
 def merged_power(
     before: tuple[FloatArray, FloatArray], weight: FloatArray, bias: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The powers of a map and another right behind it, which the network computes one after the other."""
+    """The powers of two consecutive maps, which the network computes one after the other."""
     again = 2.0 * (2.0 + len(weight) / LANES) * np.square(weight)
     return before[0] @ again, before[1] @ again + np.square(bias)
 
 
 @dataclass(frozen=True)
 class Clearance:
-    """A network over its inputs in double precision, and what its own rounding can do to each output.
+    """A network over its inputs in double precision, and the rounding error of each output.
 
     Attributes
     ----------
     net
-        From the network's inputs to what is asked of it.
+        From the network's inputs to the outputs that must be positive.
     powers
         The powers of the same maps, laid out in the same way.
     unit
-        Rounding unit of the network's arithmetic.
+        Unit roundoff of the network's arithmetic.
     head
-        What making probabilities of the scores may cost, in scores.
+        Largest rounding error of converting scores to probabilities, in scores.
     """
 
     net: Net
@@ -87,7 +87,7 @@ class Clearance:
 
     @cached_property
     def _squares(self) -> tuple[NDArray[np.float32], ...]:
-        """The powers in single precision, which is enough for errors; what would be subnormal there is nothing."""
+        """The powers in single precision, which is enough for errors; without subnormal numbers."""
         found = (self.powers.entry.ravel(), self.powers.weights, self.powers.exit, self.powers.bias)
         return tuple(np.where(a < SUBNORMAL, 0.0, a).astype(np.float32) for a in found)
 
@@ -101,7 +101,7 @@ class Clearance:
         unit: float,
         probability: float | None,
     ) -> Clearance:
-        """Lay a network out.
+        """Lay out a network.
 
         Parameters
         ----------
@@ -110,13 +110,13 @@ class Clearance:
         closed
             Whether an output of exactly 0 counts.
         powers
-            Of the network up to its scores.
+            Powers of the network up to its scores.
         asked
-            Which scores make up each output, ``(scores, outputs)``.
+            Weight of each score in each output, ``(scores, outputs)``.
         unit
-            Rounding unit of the network's arithmetic.
+            Unit roundoff of the network's arithmetic.
         probability
-            Probability that is compared with, where probabilities are made of the scores.
+            Threshold on the probability, where scores are converted to probabilities.
         """
         squares = np.square(asked)
         maps = Layers(
@@ -129,7 +129,7 @@ class Clearance:
         )
 
     def __call__(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far each row's outputs exceed what rounding can do to them, the smallest; and how much that is."""
+        """For each row, by how much its outputs exceed their rounding errors at least; and the largest error."""
         lead, error = np.empty(len(V)), np.empty(len(V))
         V = np.ascontiguousarray(V, dtype=np.float64)
         kernel: Any = _leads
@@ -146,7 +146,7 @@ class Clearance:
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _pass_on(weights, squares, begin, width, v, row, after, spread):  # type: ignore[no-untyped-def]
-    """Add what one unit gives to the next layer, and to the squared errors there."""
+    """Add one unit's contribution to the next layer, and to the squared errors there."""
     w, q = weights[begin + row * width : begin + (row + 1) * width], squares[begin + row * width :]
     vv = np.float32(v * v)
     for o in range(width):
@@ -157,7 +157,7 @@ def _pass_on(weights, squares, begin, width, v, row, after, spread):  # type: ig
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _slope_of(weights, begin, width, row, ahead):  # type: ignore[no-untyped-def]
-    """An output's slope in one unit, given those in the next layer's."""
+    """An output's slope in one unit, given its slopes in the next layer's units."""
     w, total = weights[begin + row * width : begin + (row + 1) * width], ZERO
     for o in range(width):
         total += w[o] * ahead[o]

@@ -1,8 +1,8 @@
-"""A glance along rays through a network, for a search that has thousands of directions to tell apart.
+"""Approximate rays through a network, for a search that compares thousands of directions.
 
-The network is asked at a few scalars, before and after each switch, and between the last unfavourable and the first
-favourable one its score is taken for a straight line. A flip that comes and goes between two of them is missed: what a
-search settles on is followed exactly, by :mod:`globece.models.networks.rays`.
+The network is evaluated at a few scalars, before and after each switch, and its score is interpolated linearly between
+the last unfavourable and the first favourable one. A flip that comes and goes between two scalars is missed: the
+directions that a search returns are followed exactly, by :mod:`globece.models.networks.rays`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SHARES = np.array([0.02, 0.05, 0.09, 0.13, 0.18, 0.24, 0.31, 0.4, 0.5, 0.62, 0.7
 def glance(
     net: Net, space: FeatureSpace, Z: FloatArray, fill: FloatArray, D: FloatArray, limit: FloatArray
 ) -> FloatArray:
-    """Roughly the first scalar up to the limit at which all outputs are positive: ``(m, n)``, ``inf`` for none seen."""
+    """Approximate first scalar at which all outputs are positive: ``(m, n)``, ``inf`` where none was found."""
     plan = make_plan(space, D, net.entry)
     codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)
     scalar = np.full((len(D), len(Z)), np.inf)
     rows, fills, ends = (np.ascontiguousarray(a) for a in (Z, fill, limit))
-    # single precision will do, and takes half the time
+    # single precision is enough, and takes half the time
     exit_, bias = net.exit.astype(np.float32), net.bias.astype(np.float32)
     single = (net.entry, net.coarse, net.layout, exit_, bias, net.coarse_leak, net.closed)
     kernel: Any = _rows
@@ -68,7 +68,7 @@ def _next_switch(moves, ids, k):  # type: ignore[no-untyped-def]
 def _along(  # type: ignore[no-untyped-def]
     entry, weights, layout, exit_, bias, leak, closed, first, moves, ids, index, value, units, spare, limit, score
 ):  # fmt: skip
-    """Where one ray turns favourable, as far as a few looks tell; ``score`` is its own at rest."""
+    """Approximate first favourable scalar of one ray; ``score`` is the one at rest."""
     glides = ids[COUNT, BENDS] + ids[COUNT, STAIRS] > 0
     for o in range(first.shape[1]):
         if first[SLOPE, o] != 0.0:
@@ -124,19 +124,19 @@ def _rows(  # type: ignore[no-untyped-def]
             if at_rest > 0.0:
                 scalar[i, r] = np.nextafter(0.0, np.inf)
                 continue
-            if np.isnan(at_rest):  # a value is missing for which the network has no answer
+            if np.isnan(at_rest):  # a missing value without a replacement
                 continue
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
             if changed:  # the last direction moved what is at rest
                 at_rest_first(entry, row, fill, bias, rest)
-            told = lay_out(
+            kind = lay_out(
                 entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids
             )  # fmt: skip
-            changed, score = told != PLAIN, at_rest
-            if told == UNCOUNTABLE:
+            changed, score = kind != PLAIN, at_rest
+            if kind == UNCOUNTABLE:
                 continue
-            if told == ENTERS:
+            if kind == ENTERS:
                 first_layer(entry, first, moves, ids, 0.0, True, here)
                 score = forward(weights, layout, exit_, bias, leak, closed, here, spare, index, value, 0.0)
                 if score > 0.0:

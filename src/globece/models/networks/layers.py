@@ -1,4 +1,4 @@
-"""A network over the encoded matrix: as a reader finds it, and laid out for the kernel."""
+"""A network over the encoded matrix: as it was read, and laid out for the kernel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from globece.space import BoolArray, FloatArray, IntArray
 
-SUBNORMAL = 1e-38  # weights below this are nothing, and slow: they are made nothing
+SUBNORMAL = 1e-38  # weights below this are negligible, and slow: they are set to 0
 NEGLIGIBLE = np.float32(1e-30)
-PADDED = 8  # layers are made this wide, or a multiple: whole vectors for the processor
+PADDED = 8  # widths of layers are padded to a multiple, for vector instructions
 
 
 class Net(NamedTuple):
     """A network over the encoded matrix, laid out for the kernel; favourable where all outputs are positive.
 
-    Hidden unit j of layer l has place ``layout[0, l] + j`` wherever units are listed; the outputs follow them.
+    Hidden unit j of layer l has index ``layout[0, l] + j`` in all arrays of units; the outputs follow.
     """
 
     entry: FloatArray  # (width, units of the first layer)
@@ -34,7 +34,7 @@ class Net(NamedTuple):
 
 @dataclass(frozen=True)
 class Layers:
-    """A network as a reader finds it, input first: affine maps, with a bend at 0 between each two.
+    """A network as it was read: affine maps, with a (leaky) ReLU between each two.
 
     Attributes
     ----------
@@ -57,18 +57,18 @@ class Layers:
         return np.asarray(V @ self.weights[-1] + self.biases[-1])
 
     def before(self, matrix: FloatArray, shift: FloatArray) -> Layers:
-        """The same network behind an affine map of its inputs, ``v = z @ matrix + shift``."""
+        """The same network after an affine map of its inputs, ``v = z @ matrix + shift``."""
         first, bias = self.weights[0], self.biases[0]
         return Layers((matrix @ first, *self.weights[1:]), (shift @ first + bias, *self.biases[1:]), self.leaks)
 
     def after(self, matrix: FloatArray, shift: FloatArray) -> Layers:
-        """The same network with an affine map of its outputs behind it."""
+        """The same network followed by an affine map of its outputs."""
         last, bias = self.weights[-1], self.biases[-1]
         return Layers((*self.weights[:-1], last @ matrix), (*self.biases[:-1], bias @ matrix + shift), self.leaks)
 
 
 def compile_net(layers: Layers, closed: BoolArray) -> Net:
-    """Lay a network over the encoded matrix out for the kernel."""
+    """Lay out a network over the encoded matrix for the kernel."""
     weights, biases, leaks = list(layers.weights), list(layers.biases), list(layers.leaks)
     if not leaks:  # no hidden layer: the outputs become one, without a bend
         weights, biases = [weights[0], np.eye(weights[0].shape[1])], [biases[0], np.zeros(weights[0].shape[1])]

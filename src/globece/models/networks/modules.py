@@ -1,8 +1,7 @@
-"""Torch modules, read: their layers in order, as affine maps with bends between them.
+"""Read torch modules: their layers in order, as affine maps with (leaky) ReLUs between them.
 
-A module of which only the parts are known may run them in any order, and do something else as well. So its forward is
-traced, and must be its layers in order and nothing more; and whatever was read is compared with what the module itself
-gives for some random rows.
+A module may run its parts in any order, and do something else as well. So its ``forward`` is traced, and must consist
+of its layers in order and nothing else; and what was read is compared with the module's outputs on random rows.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def read_module(module: Any) -> Reading:
     kinds = {p.dtype for p in (*module.parameters(), *module.buffers()) if p.is_floating_point()}
     if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
         raise ModelError(
-            f"{name} computes in {sorted(map(str, kinds))}; only float32 or float64 throughout is followed"
+            f"{name} computes in {sorted(map(str, kinds))}; only float32 or float64 throughout is supported"
         )
     layers, powers = _stack(torch, body, name)
     n = layers.weights[-1].shape[1]
@@ -52,7 +51,7 @@ def read_module(module: Any) -> Reading:
 
 @dataclass(frozen=True)
 class ModuleAnswer:
-    """What a module decides about its inputs."""
+    """A module's outputs for its inputs."""
 
     module: Any
 
@@ -61,7 +60,7 @@ class ModuleAnswer:
 
 
 def _kind(torch: Any, leaf: Any) -> str:
-    """Name of the layer that this is or, by inheriting all of its work, behaves as."""
+    """Name of the layer that this is, or that it inherits ``forward`` from."""
     for kind in LEAVES:
         known = getattr(torch.nn, kind)
         if isinstance(leaf, known) and type(leaf).forward is known.forward:
@@ -75,7 +74,7 @@ def _leaves(torch: Any, module: Any, name: str) -> Iterator[Any]:
         return
     children = list(module.children())
     if not children and not isinstance(module, torch.nn.Sequential):
-        raise ModelError(f"layer {type(module).__name__} of {name} is not one that can be followed")
+        raise ModelError(f"layer {type(module).__name__} of {name} is not supported")
     for child in children:
         yield from _leaves(torch, child, name)
 
@@ -85,7 +84,7 @@ def _check_order(torch: Any, module: Any, name: str) -> None:
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or "forward" in vars(part):
             raise ModelError(
-                f"{name} has a hook, or a forward of its own, on {type(part).__name__}: it may do anything"
+                f"{name} has a hook, or a replaced forward, on {type(part).__name__}, and may do anything there"
             )
     listed = list(_leaves(torch, module, name))
     if listed == [module]:
@@ -104,18 +103,18 @@ def _check_order(torch: Any, module: Any, name: str) -> None:
     steps = [node for node in nodes if node.op not in ("placeholder", "output")]
     other = [str(node.target) for node in steps if node.op != "call_module"]
     before = [*inputs[:1], *steps]
-    in_line = len(inputs) == 1 and all(
+    in_order = len(inputs) == 1 and all(
         node.args == (last,) and not node.kwargs for last, node in zip(before, [*steps, nodes[-1]], strict=True)
     )
     ran = [module.get_submodule(node.target) for node in steps if node.op == "call_module"]
-    if other or not in_line or len(ran) != len(listed) or any(a is not b for a, b in zip(ran, listed, strict=True)):
+    if other or not in_order or len(ran) != len(listed) or any(a is not b for a, b in zip(ran, listed, strict=True)):
         more = f": its forward also uses {', '.join(other[:3])}" if other else ""
-        raise ModelError(f"the layers of {name}, run in order, do not give its own output{more}")
+        raise ModelError(f"the layers of {name}, run in order, do not give its output{more}")
 
 
 @dataclass
 class _Stack:
-    """Affine maps and bends, in the making."""
+    """Affine maps and bends, as they are collected."""
 
     width: int
     weights: list[FloatArray] = field(default_factory=list)
@@ -124,7 +123,7 @@ class _Stack:
     powers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     def affine(self, weight: FloatArray, bias: FloatArray) -> None:
-        if len(self.weights) > len(self.leaks):  # no bend in between: one map
+        if len(self.weights) > len(self.leaks):  # no bend in between: merge the maps
             self.weights[-1], self.biases[-1] = self.weights[-1] @ weight, self.biases[-1] @ weight + bias
             self.powers[-1] = merged_power(self.powers[-1], weight, bias)
         else:
@@ -134,10 +133,10 @@ class _Stack:
 
     def bend(self, slope: FloatArray) -> None:
         if len(self.weights) == len(self.leaks):
-            self.nothing()
+            self.identity()
         self.leaks.append(np.broadcast_to(slope, self.biases[-1].shape).copy())
 
-    def nothing(self) -> None:
+    def identity(self) -> None:
         n = len(self.biases[-1]) if self.biases else self.width
         self.affine(np.eye(n), np.zeros(n))
 
@@ -159,11 +158,11 @@ def _stack(torch: Any, body: list[Any], name: str) -> tuple[Layers, Powers]:
             elif kind in BENDS:
                 stack.bend(_slope(leaf, kind, name))
             else:
-                raise ModelError(f"layer {kind} of {name} is followed as its last layer only")
+                raise ModelError(f"layer {kind} of {name} is supported as its last layer only")
         except ValueError as error:
             raise ModelError(f"layer {kind} of {name} does not fit the one before it: {error}") from error
     if len(stack.weights) == len(stack.leaks):
-        stack.nothing()
+        stack.identity()
     powers = Powers(tuple(w for w, _ in stack.powers), tuple(b for _, b in stack.powers))
     return Layers(tuple(stack.weights), tuple(stack.biases), tuple(stack.leaks)), powers
 
@@ -174,7 +173,7 @@ def _array(values: Any) -> FloatArray:
 
 def _normalising(leaf: Any, name: str) -> tuple[FloatArray, FloatArray]:
     if leaf.running_mean is None or leaf.running_var is None:
-        raise ModelError(f"layer BatchNorm1d of {name} keeps no running statistics: a row depends on the others")
+        raise ModelError(f"layer BatchNorm1d of {name} keeps no running statistics: rows depend on each other")
     scale = 1.0 / np.sqrt(_array(leaf.running_var) + leaf.eps)
     shift = np.zeros(len(scale))
     if leaf.affine:
@@ -189,7 +188,7 @@ def _slope(leaf: Any, kind: str, name: str) -> FloatArray:
     elif kind == "PReLU":
         slope = _array(leaf.weight)
     if not ((slope >= 0.0) & (slope <= 1.0)).all():
-        raise ModelError(f"layer {kind} of {name} has a slope of {slope.tolist()} below 0; from 0 to 1 is followed")
+        raise ModelError(f"layer {kind} of {name} has a negative slope of {slope.tolist()}; only 0 to 1 is supported")
     return slope
 
 
@@ -197,7 +196,7 @@ def _compare(module: Any, layers: Layers, head: str | None, precision: float, na
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(TRIED, len(layers.weights[0]))) * np.repeat([1.0, 10.0], TRIED // 2)[:, None]
     try:
-        own = torch_modules.outputs(module, rows)
+        expected = torch_modules.outputs(module, rows)
     except Exception as error:
         raise ModelError(f"{name} raised {type(error).__name__} on {rows.shape[1]} inputs: {error}") from error
     with np.errstate(all="ignore"):
@@ -208,6 +207,6 @@ def _compare(module: Any, layers: Layers, head: str | None, precision: float, na
             read = softmax(scores, axis=1) if head == "shares" else log_softmax(scores, axis=1)
         far = 1e3 * precision * float(np.abs(scores).max()) + (0.0 if head is None else 8.0 * precision)
     if not np.isfinite(scores).all():
-        return  # weights that are not finite: the reader says so
-    if own.shape != read.shape or not (np.abs(own - read) <= far).all():
-        raise ModelError(f"the layers of {name}, run in order, do not give its own output")
+        return  # weights that are not finite: reported by `read`
+    if expected.shape != read.shape or not (np.abs(expected - read) <= far).all():
+        raise ModelError(f"the layers of {name}, run in order, do not give its output")

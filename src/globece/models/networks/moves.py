@@ -1,4 +1,4 @@
-"""What happens to a network's first layer along a ray: it moves in straight lines, bends, jumps and takes steps."""
+"""A network's first layer along a ray: straight lines with bends, jumps and steps."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from globece.models.passing import above, after_steps
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 MOST_COUNTED = 2.0**45  # whole steps along one ray
-PLAIN, ENTERS, UNCOUNTABLE = 0, 1, 2  # what `lay_out` says of a ray
+PLAIN, ENTERS, UNCOUNTABLE = 0, 1, 2  # kinds of ray, see `lay_out`
 
 
 class Plan(NamedTuple):
-    """Directions, made ready for the kernel: what each of them moves."""
+    """What each direction moves, laid out for the kernels."""
 
     first: IntArray  # (m + 1,) each direction's first mover
     column: IntArray
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     low: FloatArray
     high: FloatArray
     whole: BoolArray
-    slope: FloatArray  # (m, units of the first layer) of the first layer, while all movers move freely
+    slope: FloatArray  # (m, units of the first layer) while all movers move freely
     first_block: IntArray  # (m + 1,) each direction's first switching block
     block: IntArray  # which of the codes' columns
     start: IntArray  # its first encoded column
@@ -67,29 +67,29 @@ class Plan(NamedTuple):
 
 def make_plan(space: FeatureSpace, directions: FloatArray, entry: FloatArray) -> Plan:
     """What each direction moves, laid out for the kernels."""
-    made = bundle(space, directions)
-    owner = np.repeat(np.arange(len(directions)), np.diff(made.first_mover))
+    moves = bundle(space, directions)
+    owner = np.repeat(np.arange(len(directions)), np.diff(moves.first_mover))
     slope = np.zeros((len(directions), entry.shape[1]))
-    np.add.at(slope, owner, made.step[:, None] * entry[made.column])
+    np.add.at(slope, owner, moves.step[:, None] * entry[moves.column])
     return Plan(
-        made.first_mover,
-        made.column,
-        made.step,
-        made.low,
-        made.high,
-        made.whole,
+        moves.first_mover,
+        moves.column,
+        moves.step,
+        moves.low,
+        moves.high,
+        moves.whole,
         slope,
-        made.first_switch,
-        made.switch,
-        made.start,
-        made.target,
-        made.bound,
+        moves.first_switch,
+        moves.switch,
+        moves.start,
+        moves.target,
+        moves.bound,
     )
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def most_events(movers, switching):  # type: ignore[no-untyped-def]
-    """How much can happen along one direction, at most: room for it in the scratch arrays."""
+    """Largest number of events along one direction: the size of the scratch arrays."""
     most = 3
     for i in range(len(movers) - 1):
         most = max(most, 2 * (movers[i + 1] - movers[i]) + switching[i + 1] - switching[i])
@@ -113,7 +113,7 @@ def at_rest_first(entry, row, fill, bias, rest):  # type: ignore[no-untyped-def]
 def steps_taken(k, past, size, most):  # type: ignore[no-untyped-def]
     """Whole steps taken at k, or just past it: the n-th comes just past (n - 0.5) / size."""
     n = np.floor(k * size + 0.5)
-    for _ in range(2):  # rounding is off by one at most where steps can be told apart, see MOST_COUNTED
+    for _ in range(2):  # rounding is off by at most one where steps can be distinguished, see MOST_COUNTED
         if (n + 0.5) / size < k or (past and (n + 0.5) / size <= k):
             n += 1.0
     for _ in range(2):
@@ -149,7 +149,7 @@ def first_layer(entry, first, moves, ids, k, past, units):  # type: ignore[no-un
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def list_events(moves, ids, a, b):  # type: ignore[no-untyped-def]
-    """List what happens strictly within (a, b); return how much that is, and how many stairs take several steps."""
+    """List the events strictly within (a, b); return their number, and how many stairs take several steps."""
     n, climbing = 0, 0
     for i in range(ids[COUNT, BENDS]):
         if a < moves[BEND_AT, i] < b:
@@ -172,7 +172,7 @@ def list_events(moves, ids, a, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def middle_of(moves, ids, a, b, n, climbing):  # type: ignore[no-untyped-def]
-    """Where to cut (a, b]: at what happens nearest to its middle, else in the middle."""
+    """Where to cut (a, b]: at the event nearest to its middle, or else in the middle."""
     middle = 0.5 * (a + b)
     best, cut = np.inf, middle
     for i in range(n):
@@ -180,7 +180,7 @@ def middle_of(moves, ids, a, b, n, climbing):  # type: ignore[no-untyped-def]
         if abs(at - middle) < best and a < at < b:
             best, cut = abs(at - middle), at
     if climbing:
-        for i in range(ids[COUNT, STAIRS]):  # where a stair ends, else at one of many steps
+        for i in range(ids[COUNT, STAIRS]):  # where a stair ends, or else at one of its steps
             at = moves[STAIR_MOST, i] / abs(moves[STAIR_STEP, i])
             if abs(at - middle) < best and a < at < b:
                 best, cut = abs(at - middle), at
@@ -197,7 +197,7 @@ def middle_of(moves, ids, a, b, n, climbing):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def only_stairs(ids, n):  # type: ignore[no-untyped-def]
-    """Whether all that happens is that stairs take steps."""
+    """Whether all events are steps of stairs."""
     others = 0
     for i in range(n):
         others += ids[EVENT_KIND, i] != STAIR
@@ -208,8 +208,8 @@ def only_stairs(ids, n):  # type: ignore[no-untyped-def]
 def bound_first(entry, first, moves, ids, bounds, a, b, near, far, n, climbing):  # type: ignore[no-untyped-def]
     """Bound how far the first layer lies above and below its chords over (a, b], in ``bounds``.
 
-    A stair of several steps stands for the straight line through it, which it leaves by half a step at most. The
-    rest is followed from one event to the next.
+    A stair of several steps is replaced by the straight line through it, from which it differs by half a step at most.
+    Everything else is followed from one event to the next.
     """
     wide, up, down = first.shape[1], bounds[UP], bounds[DOWN]
     for o in range(wide):
@@ -248,7 +248,7 @@ def bound_first(entry, first, moves, ids, bounds, a, b, near, far, n, climbing):
             if a < end < b:
                 moves[EVENT_AT, n], ids[EVENT_KIND, n], ids[EVENT_OF, n] = end, STAIR_END, i
                 n += 1
-    for i in range(1, n):  # few: insertion sorts them
+    for i in range(1, n):  # insertion sort: they are few
         at, kind, of = moves[EVENT_AT, i], ids[EVENT_KIND, i], ids[EVENT_OF, i]
         j = i
         while j > 0 and moves[EVENT_AT, j - 1] > at:
@@ -313,10 +313,10 @@ def just_past(moves, ids, k):  # type: ignore[no-untyped-def]
 def lay_out(  # type: ignore[no-untyped-def]
     entry, row, codes, limit, columns, steps, low, high, whole, slope, blocks, starts, targets, lower, first, moves, ids
 ):  # fmt: skip
-    """Say what happens along one direction from this row: ``PLAIN``, ``ENTERS`` or ``UNCOUNTABLE``.
+    """Find the moves of one direction from this row; return ``PLAIN``, ``ENTERS`` or ``UNCOUNTABLE``.
 
-    Where it enters ranges that it starts outside of, this is added to what the first layer is at rest. It cannot be
-    told what happens where whole steps are so many that they are no longer told apart.
+    ``ENTERS``: the row starts outside of a range, and the jump into it is added to the first layer at rest.
+    ``UNCOUNTABLE``: there are too many whole steps to distinguish them in double precision.
     """
     bends, stairs, switches, free, kind = 0, 0, 0, True, PLAIN
     for c in range(len(columns)):

@@ -1,8 +1,8 @@
 """ReLU networks: exact rays, confirmed by the network itself.
 
-The kernel follows the network in double precision. The network's own sums, in single precision for most, are rounded,
-and right behind the first flip the rounding may win. So each answer is tried on the network and moved on slightly
-until the network agrees by more than its sums would differ in another order.
+The kernel follows the network in double precision. The network itself mostly computes in single precision, and right
+after the first flip rounding may change its decision. So each answer is tried on the network and increased slightly
+until the network agrees by more than its rounding error.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
-# The kernel is asked for this much more than what rounding does to most rows; where that is too little, again.
+# The kernel is first asked for outputs of this multiple of a typical rounding error (a quantile over rows).
 ASKED, TYPICAL = 1.2, 0.25
-# What the kernel must clear where that was too little, in what rounding can do right there, until it is enough.
+# Where that was too little, for these multiples of the local rounding error, until it is enough.
 NEEDED = (0.0, *2.0 ** np.arange(0.0, 16.0))
-# Answers are rounded up to this many bits, so that they do not depend on how the ray was cut up.
+# Answers are rounded up to this many bits, so that they do not depend on how the ray was subdivided.
 BITS, BITS_DOUBLE = 26, 40
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A network asked for one thing; see :attr:`globece.models.networks.reading.Reading.ask`."""
+    """A network asked for one kind of output; see :attr:`globece.models.networks.reading.Reading.ask`."""
 
     ask: Callable[[FloatArray, str], FloatArray]
     wanted: str
@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class ReLUNetwork(Model):
-    """A network of affine maps and bends over the encoded matrix, with exact rays.
+    """A piecewise linear network over the encoded matrix, with exact rays.
 
     Build one with :meth:`from_model`.
 
@@ -62,20 +62,20 @@ class ReLUNetwork(Model):
     inputs
         The network's inputs, as functions of the encoded matrix.
     reading, asks
-        The network as it was read, and what the favourable outcome asks of its scores.
+        The network as it was read, and the conditions of the favourable outcome on its scores.
     layers
-        From the encoded matrix to what is asked, in double precision.
+        From the encoded matrix to the conditions, in double precision.
     centre
-        What is taken off each encoded column before the kernel sees it: where a scaler has its zero, so that a column
-        that is large against its spread loses nothing.
+        Subtracted from each encoded column before the kernel: the value that a scaler maps to 0, so that a column that
+        is large compared with its spread loses no digits.
     net
-        From the encoded matrix less the centre to what is asked, laid out for the kernel.
+        From the centred encoded matrix to the conditions, laid out for the kernel.
     clearance
-        From the network's inputs to what is asked, and what rounding can do to that.
+        From the network's inputs to the conditions, with their rounding errors.
     fill
-        What stands for a missing number, by encoded column.
+        Replaces missing numbers, by encoded column.
     decide
-        The network's own decision about its inputs.
+        The network's decision about its inputs.
 
     Examples
     --------
@@ -146,11 +146,11 @@ class ReLUNetwork(Model):
         matrix, shift, fill = _affine(space, inputs)
         centre = centre_of(space, inputs)
         scores = reading.layers.after(asks.matrix, asks.shift)
-        # at the centre itself, by the steps' own arithmetic: there nothing is lost
+        # exact at the centre: computed by the steps themselves
         there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
         centred = scores.before(matrix, np.array(there))
         probability = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
-        # a module takes its inputs in its own precision; others compute in that of their columns
+        # a module converts its inputs to its own precision; others compute in that of their columns
         unit = max(0.5 * reading.precision, 0.0 if is_module(estimator) else unit_of_sum(space, inputs))
         clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, probability)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
@@ -170,7 +170,7 @@ class ReLUNetwork(Model):
         return self.clearance.unit
 
     def favourable(self, Z: FloatArray) -> BoolArray:
-        """What the network itself says about each row."""
+        """What the network predicts for each row."""
         out = np.empty(len(Z), dtype=bool)
         for start in range(0, len(Z), BATCH):
             part = Z[start : start + BATCH]
@@ -187,12 +187,12 @@ class ReLUNetwork(Model):
 
     @cached_property
     def _scores(self) -> Layers:
-        """From the network's inputs to what must be positive."""
+        """From the network's inputs to the conditions, which must be positive."""
         return self.reading.layers.after(self.asks.matrix, self.asks.shift)
 
     @cached_property
     def _noise(self) -> float:
-        """What rounding typically does, for rows that the space allows: the same whatever rows are asked about."""
+        """Typical rounding error, on synthetic rows: the same whatever rows are explained."""
         rows = drawn(self.space, 64, np.random.default_rng(0))
         _, error = self.clearance(self._seen(np.where(np.isnan(rows), self.fill, rows)))
         known = error[np.isfinite(error)]
@@ -202,14 +202,14 @@ class ReLUNetwork(Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
-        lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # the network has no answer for these
+        lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # missing values without a replacement
         if self.glancing and start is None:
             ends = np.where(lost, 0.0, limit)
             return glance(self.net, self._centred, Z - self.centre, self.fill - self.centre, directions, ends)
         begin = np.where(lost, limit, 0.0 if start is None else start)
         search = Search(limit, begin, np.zeros(limit.shape), np.full(len(Z), self._noise))
         found = self._move_clear(Z, directions, self._ask_kernel(Z, directions, search), limit)
-        if start is not None:  # the kernel looks past the start; the start itself counts
+        if start is not None:  # the kernel looks past the start, but the start itself counts
             i, j = np.nonzero((start > 0.0) & (start <= limit) & ~lost)
             lead, _ = self._leads(Z, directions, i, j, start[i, j])
             stays = lead > 0.0
@@ -217,11 +217,11 @@ class ReLUNetwork(Model):
         return found
 
     def rough(self, points: int) -> ReLUNetwork:
-        """The same with a glance along each ray: for a search, which follows exactly what it settles on."""
+        """The same with only a glance along each ray: for a search, whose result is followed exactly."""
         return replace(self, glancing=True)
 
     def _move_clear(self, Z: FloatArray, directions: FloatArray, k: FloatArray, limit: FloatArray) -> FloatArray:
-        """The kernel's answers, moved on to where rounding cannot undo them; NaN where there is no such place near."""
+        """The kernel's answers, increased until rounding cannot undo them; NaN where that is not possible nearby."""
         i, j = np.nonzero(np.isfinite(k))
         for needed in NEEDED:
             lead, error = self._leads(Z, directions, i, j, k[i, j])
@@ -229,19 +229,19 @@ class ReLUNetwork(Model):
             i, j, lead, error = i[unclear], j[unclear], lead[unclear], error[unclear]
             if not i.size:
                 return k
-            # the positions themselves are rounded, too, and lie off the kernel's ray by what is missing
+            # positions are rounded as well, which puts them off the kernel's ray
             missing = np.maximum(-lead, 0.0) if needed else 0.0
             need = max(needed, ASKED) * error + needed * missing
             k[i, j] = self._search_on(Z, directions, limit, (i, j), k[i, j], need)
             left = np.isfinite(k[i, j])
-            k[i[~left], j[~left]] = np.nan  # it flips, but nowhere clearly: that is not "no recourse"
+            k[i[~left], j[~left]] = np.nan  # a ray that flips, but nowhere clearly, is not "no recourse"
             i, j = i[left], j[left]
         k[i, j] = np.nan
         return k
 
     @cached_property
     def _centred(self) -> FeatureSpace:
-        """The space of the encoded matrix less the centre."""
+        """The space of the centred encoded matrix."""
         features = tuple(
             f if f.is_block else replace(f, low=f.low - self.centre[f.start], high=f.high - self.centre[f.start])
             for f in self.space.features
@@ -267,17 +267,17 @@ class ReLUNetwork(Model):
         start: FloatArray,
         need: FloatArray,
     ) -> FloatArray:
-        """Where these rays, past the start, first exceed the need."""
+        """Where these rays first exceed the need past the start."""
         (some, i), (rows, j) = (np.unique(w, return_inverse=True) for w in which)
         end = limit[np.ix_(some, rows)]
-        from_, needs = end.copy(), np.zeros(end.shape)  # a ray that starts at its end is passed over
+        from_, needs = end.copy(), np.zeros(end.shape)  # a ray that starts at its end is skipped
         from_[i, j], needs[i, j] = start, need
         return self._ask_kernel(Z[rows], directions[some], Search(end, from_, needs))[i, j]
 
     def _leads(
         self, Z: FloatArray, directions: FloatArray, i: IntArray, j: IntArray, k: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """By how much these rays exceed what rounding can do, at the very values that the network gets; and that."""
+        """By how much these rays exceed the rounding error at the exact inputs of the network; and that error."""
         lead, error = np.empty(len(i)), np.empty(len(i))
         for start in range(0, len(i), BATCH):
             part = slice(start, start + BATCH)
@@ -295,7 +295,7 @@ class ReLUNetwork(Model):
         return out
 
     def _seen(self, Z: FloatArray) -> FloatArray:
-        """What the network sees of these rows, once they have their columns' own types."""
+        """The network's inputs for these rows, after rounding to the types of their columns."""
         Z = self.space.settle(Z)
         columns = [_copied(source) for source in self.inputs]
         if None in columns:
@@ -304,12 +304,12 @@ class ReLUNetwork(Model):
 
 
 def _copied(source: Input) -> int | None:
-    """The encoded column that an input is a copy of, if it is."""
+    """The encoded column that an input is a copy of, if any."""
     if isinstance(source, Number):
         return source.column if source.forward is None and source.fill is None else None
     if isinstance(source, Lookup):
-        place = int(source.table.argmax())
-        return source.start + place if (source.table == np.eye(len(source.table))[place]).all() else None
+        index = int(source.table.argmax())
+        return source.start + index if (source.table == np.eye(len(source.table))[index]).all() else None
     return None
 
 
@@ -319,19 +319,19 @@ def _rounded_up(k: FloatArray, bits: int) -> FloatArray:
 
 
 def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Inputs as ``Z @ matrix + shift``, and what a missing number is replaced by before that."""
+    """Inputs as ``Z @ matrix + shift``, and the replacements for missing numbers before that."""
     matrix, shift, fill = np.zeros((space.width, len(inputs))), np.zeros(len(inputs)), np.full(space.width, np.nan)
     names = {c: f.name for f in space.features for c in range(f.start, f.stop)}
     filled: dict[int, set[float | None]] = {}
     for i, source in enumerate(inputs):
         if isinstance(source, Lookup):
             if not np.isfinite(source.table).all():
-                raise ModelError(f"a category of {names[source.start]!r} enters as no number")
+                raise ModelError(f"a category of {names[source.start]!r} is not encoded as a number")
             matrix[source.start : source.start + len(source.table), i] = source.table
         elif isinstance(source, Steps):
-            raise ModelError(f"column {names[source.column]!r} enters by steps, which a network is not followed over")
+            raise ModelError(f"column {names[source.column]!r} is binned, which is not supported for networks")
         elif source.scale is None or source.shift is None:
-            raise ModelError(f"column {names[source.column]!r} moves along a curve")
+            raise ModelError(f"the steps before the network are not linear in column {names[source.column]!r}")
         else:
             matrix[source.column, i], shift[i] = source.scale, source.shift
             filled.setdefault(source.column, set()).add(source.fill)
@@ -340,7 +340,7 @@ def _affine(space: FeatureSpace, inputs: Sequence[Input]) -> tuple[FloatArray, F
             raise ModelError(f"column {names[column]!r} is filled in two ways")
         (value,) = values
         fill[column] = np.nan if value is None else value
-    fill[[c for c in range(space.width) if c not in filled]] = 0.0  # nobody sees these, or they are never missing
+    fill[[c for c in range(space.width) if c not in filled]] = 0.0  # unused, or never missing
     return matrix, shift, fill
 
 

@@ -1,4 +1,4 @@
-"""The plain twin of :mod:`globece.models.networks.rays`: slow, and simple enough to trust."""
+"""The plain NumPy twin of :mod:`globece.models.networks.rays`: slow and simple."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from globece.space import FeatureSpace, FloatArray
 def first_flip_plain(
     layers: Layers, space: FeatureSpace, row: FloatArray, fill: FloatArray, delta: FloatArray, limit: float
 ) -> float:
-    """The same for one ray, by cutting it at every bend of every unit: slow, and simple enough to trust."""
-    edges = [0.0, *_happenings(space, row, delta, limit), limit]
+    """First flip of one ray, found by cutting it at every bend of every unit."""
+    edges = [0.0, *_breakpoints(space, row, delta, limit), limit]
     for a, b in pairwise(edges):
-        # a few numbers inside: right at an end, by rounding, a whole step may not have been taken yet, or already
+        # slightly inside: right at an end, rounding decides whether a whole step has been taken
         inside = np.array([np.nextafter(a * (1.0 + 1e-14), np.inf), b * (1.0 - 1e-14)])
         ends = rays.positions(space, np.repeat(row[None], 2, axis=0), delta, inside)
         first = np.where(np.isnan(ends), fill, ends) @ layers.weights[0] + layers.biases[0]
@@ -27,7 +27,7 @@ def first_flip_plain(
     return np.inf
 
 
-def _happenings(space: FeatureSpace, row: FloatArray, delta: FloatArray, limit: float) -> list[float]:
+def _breakpoints(space: FeatureSpace, row: FloatArray, delta: FloatArray, limit: float) -> list[float]:
     found = rays.row_switches(space, row[None], delta)[0].tolist()
     for f, step in rays.movers(space, delta):
         x, size = float(rays.entered(f, row[f.start], step)), abs(step)

@@ -1,13 +1,12 @@
 """Where a ReLU network first turns favourable along a ray: the kernel.
 
-Along a ray the network's first layer moves in straight lines, with a bend where a range ends and a jump where a block
-switches or a whole step is taken. Between two scalars the kernel knows every unit at both ends, hence the chord between
-them, and bounds how far the unit can lie above or below its chord. A stretch over which some output stays negative by
-these bounds is done with; one over which no unit bends is straight, but for steps, and its root is the answer; any
-other is narrowed to where the bounds leave room, or halved. So most of the network's pieces are never looked at, and
-none is missed.
+Along a ray the network's first layer is piecewise linear, with a bend where a range ends and a jump where a block
+switches or a whole step is taken. The kernel evaluates every unit at both ends of a stretch, hence knows its chord, and
+bounds how far the unit can lie above or below it. A stretch on which some output stays negative by these bounds is
+discarded; one on which no unit bends is straight, except for steps, and its root is the answer; any other is narrowed
+to where the bounds allow a flip, or halved. So most linear pieces of the network are never visited, and none is missed.
 
-:mod:`globece.models.networks.plain` is the twin: it cuts the ray at every bend of every unit and looks at all pieces.
+:mod:`globece.models.networks.plain` is the plain twin: it cuts the ray at every bend of every unit.
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ from globece.space import BoolArray, FeatureSpace, FloatArray
 FEW = 2048  # rays that are not worth another thread
 # A stretch this short, relative to where it lies, is not cut further; nor one this short relative to the limit.
 SHORTEST, NOTHING = 1e-11, 1e-18
-# Where the far end is favourable, a bound cannot clear the stretch. It is only asked if it is likely to narrow it.
+# If the far end is favourable, bounds cannot discard the stretch. They are only computed if they may narrow it.
 HOPEFUL = 2.0
-FAR_ENOUGH = 1e-5  # an answer is moved on by this share at most, to be clear of rounding
-KEPT = 24  # far ends that are remembered while what lies before them is looked at
-MOST_STEPS = 10_000  # looked at one by one where nothing bends
-MOST_LOOKS = 20_000  # stretches along one ray: where this is not enough, the answer is NaN
-HALVINGS = 80  # from the limit down to NOTHING of it, and some
-# rows of `later`: stretches yet to be looked at, and whether the units at their far end are known
+FAR_ENOUGH = 1e-5  # an answer is increased by this share at most, to exceed rounding errors
+KEPT = 24  # far ends whose units are kept while the stretch before them is examined
+MOST_STEPS = 10_000  # followed one by one where nothing bends
+MOST_LOOKS = 20_000  # stretches along one ray before the answer is NaN
+HALVINGS = 80  # from the limit down to NOTHING of it, with some to spare
+# rows of `later`: stretches yet to be examined, and whether the units at their far end are kept
 _FROM, _TO, _IS_KEPT = 0, 1, 2
 
 
@@ -76,11 +75,11 @@ class Search:
     limit
         Largest scalar.
     start
-        Scalar up to which a ray is known to be unfavourable, or passed over.
+        Scalar up to which a ray is known to be unfavourable, or is skipped.
     need
-        What all outputs must exceed: 0 for the network's own decision.
+        What all outputs must exceed: 0 for the network's decision.
     noise
-        The answer is moved on to where the outputs exceed this, ``(rows,)``, if that is near; nothing by default.
+        The answer is increased until the outputs exceed this, ``(rows,)``, if that is near; 0 by default.
     """
 
     limit: FloatArray
@@ -92,9 +91,9 @@ class Search:
 def first_flips(
     net: Net, space: FeatureSpace, Z: FloatArray, fill: FloatArray, directions: FloatArray, search: Search
 ) -> tuple[FloatArray, BoolArray]:
-    """First scalar at which all outputs exceed the need, and whether a jump brought it: ``(m, n)`` each.
+    """First scalar at which all outputs exceed the need, and whether it follows a jump: ``(m, n)`` each.
 
-    The scalar is ``inf`` where there is none, and NaN where the kernel cannot tell.
+    The scalar is ``inf`` where there is none, and NaN where the kernel cannot decide.
     """
     plan = make_plan(space, directions, net.entry)
     codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)
@@ -116,9 +115,9 @@ def first_flips(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clear_of_noise(near, far, outputs, a, b, first, noise):  # type: ignore[no-untyped-def]
-    """On a straight stretch that turns favourable, from where on every output exceeds the noise, if that is near.
+    """Where every output exceeds the noise on a straight stretch that turns favourable, if that is near.
 
-    The line is followed past the stretch's end, so that the answer does not depend on how the ray was cut.
+    The line is followed past the end of the stretch, so that the answer does not depend on how the ray was cut.
     """
     at, move = a + first * (b - a), 0.0
     for m in range(outputs, len(near)):
@@ -131,9 +130,9 @@ def _clear_of_noise(near, far, outputs, a, b, first, noise):  # type: ignore[no-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _climb(moves, ids, gains, near, values, outputs, a, low, high, noise):  # type: ignore[no-untyped-def]
-    """Where nothing bends: first favourable k in [low, high] past a, and whether a step brought it.
+    """Where nothing bends: first favourable k in [low, high] past a, and whether it follows a step.
 
-    The k is inf where there is none, and -1 where it would take too long to look.
+    The k is inf where there is none, and -1 where there are too many steps.
     """
     stairs, width = ids[COUNT, STAIRS], len(values)
     steps = 0.0
@@ -189,9 +188,9 @@ def _one_ray(  # type: ignore[no-untyped-def]
     entry, weights, coarse, layout, exit_, bias, leak, leak32, closed, first, moves, ids, bounds, gaps, later, kept,
     index, value, rates, gains, near, near32, far, far32, limit, start, need, noise,
 ):  # fmt: skip
-    """First k in (start, limit] at which all outputs exceed the need, and whether a jump brought it.
+    """First k in (start, limit] at which all outputs exceed the need, and whether it follows a jump.
 
-    ``near`` holds the units just past ``start``, which is unfavourable. NaN where it would take too long to look.
+    ``near`` holds the units just past ``start``, which is unfavourable. NaN where there are too many stretches.
     """
     outputs, wide = layout[AT, layout.shape[1] - 1], first.shape[1]
     glides = ids[COUNT, BENDS] > 0
@@ -245,7 +244,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
                     new_b = a + closes * length if closes < 1.0 else b
                     certain, until = room_left(near, far, outputs, gaps, BELOW, -1.0)
                     if certain < until or smallest > 0.0:
-                        pending = 0  # the flip lies within: what comes after does not matter
+                        pending = 0  # the flip lies within: later stretches do not matter
                     if certain < min(until, 1.0):
                         new_b = min(new_b, a + certain * length * (1.0 + 1e-12))
                     new_b = max(new_b, new_a + 1e-12 * length)
@@ -323,15 +322,15 @@ def _rows(  # type: ignore[no-untyped-def]
             m, s = slice(movers[i], movers[i + 1]), slice(switching[i], switching[i + 1])
             if changed:  # the last direction moved what is at rest
                 at_rest_first(entry, row, fill, bias, rest)
-            told = lay_out(
+            kind = lay_out(
                 entry, row, codes[r], limit[i, r], columns[m], steps[m], low[m], high[m], whole[m], slopes[i],
                 blocks[s], starts[s], targets[s], lower[s], first, moves, ids
             )  # fmt: skip
-            changed = told != PLAIN
-            if told == UNCOUNTABLE:
+            changed = kind != PLAIN
+            if kind == UNCOUNTABLE:
                 scalar[i, r] = np.nan
                 continue
-            if start[i, r] == 0.0 and need[i, r] == 0.0 and told == PLAIN:
+            if start[i, r] == 0.0 and need[i, r] == 0.0 and kind == PLAIN:
                 if at_rest > 0.0:  # favourable as it is
                     scalar[i, r] = np.nextafter(0.0, np.inf)
                     continue

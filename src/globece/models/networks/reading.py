@@ -1,6 +1,6 @@
-"""Networks as they are found: affine maps and bends up to the last scores, and what these scores decide.
+"""Read networks: piecewise linear layers up to the scores, and the decision from these scores.
 
-A decision becomes conditions on the scores that must all hold: the favourable class against each other one, or one
+A decision becomes conditions on the scores that must all hold: the favourable class against each other class, or one
 score against the score at which a probability reaches its threshold.
 """
 
@@ -14,13 +14,13 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from globece.errors import InvalidParameterError, ModelError
+from globece.models.decision import SIDES
 from globece.models.known import is_kind
 from globece.models.networks.clearance import Powers
 from globece.models.networks.layers import Layers
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FloatArray
 
-SIDES = ("above", "below")
 ACTIVATIONS = {"relu": 0.0, "identity": 1.0}  # slope below 0
 
 
@@ -31,21 +31,21 @@ class Reading:
     Attributes
     ----------
     layers
-        From the network's inputs to its scores, before any probabilities are made of them.
+        From the network's inputs to its scores, before they are converted to probabilities.
     powers
-        How rounding grows on the way there.
+        How rounding errors grow on the way there.
     ask
-        What the network's own decision is taken from, given its inputs and what is wanted: ``"class"`` and
-        ``"probability"`` give a column for each class, ``"value"`` one of values.
+        The network's own outputs, given its inputs and what is wanted: ``"class"`` and ``"probability"`` give a column
+        for each class, ``"value"`` one column.
     classes
         One for each score, or two for a single one; ``None`` if the scores are values.
     head
-        What is made of the scores: ``"probabilities"`` (each by itself), ``"shares"`` or ``"log shares"`` (of all of
-        them), or nothing.
+        What follows the scores: ``"probabilities"`` (a sigmoid of each), ``"shares"`` or ``"log shares"`` (a softmax),
+        or ``None``.
     half_counts
         Whether a single score of exactly 0 gives the second class.
     precision
-        Gap between 1 and the next number in the network's own arithmetic.
+        Machine epsilon of the network's arithmetic.
     """
 
     layers: Layers
@@ -59,7 +59,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a decision asks of the scores: all of ``scores @ matrix + shift > 0`` (``>= 0`` where closed)."""
+    """Conditions of a decision on the scores: all of ``scores @ matrix + shift > 0`` (``>= 0`` where closed)."""
 
     matrix: FloatArray  # (scores, conditions)
     shift: FloatArray
@@ -67,7 +67,7 @@ class Conditions:
 
 
 def supports(estimator: Any) -> bool:
-    """Whether this is a kind of network that may be read."""
+    """Whether this is a kind of network that can be read."""
     return is_module(estimator) or is_kind(estimator, "sklearn", ("MLPClassifier", "MLPRegressor"))
 
 
@@ -77,7 +77,7 @@ def read(estimator: Any) -> Reading:
     Raises
     ------
     ModelError
-        If it is not one of affine maps and bends; the message names what stands in the way.
+        If it is not piecewise linear; the message names the layer that is not.
     """
     if is_module(estimator):
         from globece.models.networks.modules import read_module
@@ -94,12 +94,12 @@ def read(estimator: Any) -> Reading:
 
 
 def conditions(reading: Reading, favourable: Any, threshold: float | None, name: str) -> Conditions:
-    """What the favourable outcome asks of the scores.
+    """Conditions of the favourable outcome on the scores.
 
     Raises
     ------
     ModelError
-        If that is not linear.
+        If they are not linear.
     InvalidParameterError
         If there is no such outcome.
     """
@@ -109,24 +109,24 @@ def conditions(reading: Reading, favourable: Any, threshold: float | None, name:
     if reading.classes is None or favourable not in reading.classes:
         allowed = SIDES if reading.classes is None else reading.classes
         raise InvalidParameterError(f"favourable must be one of {list(allowed)} for {name}; got {favourable!r}")
-    place = reading.classes.index(favourable)
-    if threshold is not None and threshold <= 0.0:  # everybody reaches it
+    index = reading.classes.index(favourable)
+    if threshold is not None and threshold <= 0.0:  # always reached
         return Conditions(np.zeros((n, 1)), np.ones(1), np.array([True]))
     if threshold is not None and threshold >= 1.0:
         raise ModelError(f"a probability of {threshold:g} is only reached by rounding")
     if n == 1:
-        sign = 1.0 if place == 1 else -1.0
-        shut = reading.half_counts == (place == 1) if threshold is None else True
-        return Conditions(np.array([[sign]]), np.array([-_odds(threshold)]), np.array([shut]))
-    one = np.eye(n)[place]
+        sign = 1.0 if index == 1 else -1.0
+        is_closed = reading.half_counts == (index == 1) if threshold is None else True
+        return Conditions(np.array([[sign]]), np.array([-_odds(threshold)]), np.array([is_closed]))
+    one = np.eye(n)[index]
     if threshold is not None and reading.head == "probabilities":
         return Conditions(one[:, None], np.array([-_odds(threshold)]), np.array([True]))
     if threshold is not None and n > 2:
-        raise ModelError(f"the probability of one of {n} classes is no linear function of the scores")
-    others = [c for c in range(n) if c != place]
+        raise ModelError(f"the probability of one of {n} classes is not a linear function of the scores")
+    others = [c for c in range(n) if c != index]
     matrix = np.column_stack([one - np.eye(n)[c] for c in others])
-    # of equal scores the first is the largest
-    closed = np.array([c > place for c in others]) if threshold is None else np.array([True])
+    # the first of equal scores wins
+    closed = np.array([c > index for c in others]) if threshold is None else np.array([True])
     return Conditions(matrix, np.full(len(others), -_odds(threshold)), closed)
 
 
@@ -149,7 +149,9 @@ def _read_mlp(estimator: Any) -> Reading:
     if not hasattr(estimator, "coefs_"):
         raise ModelError(f"{name} is not fitted; call fit first")
     if estimator.activation not in ACTIVATIONS:
-        raise ModelError(f"activation {estimator.activation!r} bends everywhere; only {list(ACTIVATIONS)} are followed")
+        raise ModelError(
+            f"activation {estimator.activation!r} is not piecewise linear; only {list(ACTIVATIONS)} are supported"
+        )
     weights = [np.asarray(w) for w in estimator.coefs_]
     biases = [np.asarray(b) for b in estimator.intercepts_]
     classes = getattr(estimator, "classes_", None)
@@ -157,7 +159,7 @@ def _read_mlp(estimator: Any) -> Reading:
     n = len(biases[-1])
     single = n == 1 if classes is None or len(classes) == 2 else n == len(classes)
     if estimator.out_activation_ not in expected or not single or (n > 1 and estimator.out_activation_ == "logistic"):
-        raise ModelError(f"{name} gives {n} outputs through {estimator.out_activation_!r}, which is not followed")
+        raise ModelError(f"{name} has {n} outputs through {estimator.out_activation_!r}, which is not supported")
     layers = Layers(
         tuple(w.astype(np.float64) for w in weights),
         tuple(b.astype(np.float64) for b in biases),
@@ -173,7 +175,7 @@ def _read_mlp(estimator: Any) -> Reading:
 
 @dataclass(frozen=True)
 class MlpSums:
-    """What the output layer of scikit-learn's network gives, in its own arithmetic."""
+    """The output layer of scikit-learn's network, in its own arithmetic."""
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
@@ -189,7 +191,7 @@ class MlpSums:
 
 @dataclass(frozen=True)
 class MlpAnswer:
-    """What scikit-learn's network decides from its sums: a column for each class, or the values."""
+    """The outputs of scikit-learn's network: a column for each class, or the values."""
 
     sums: MlpSums
     n_classes: int | None

@@ -1,7 +1,7 @@
-"""A network's units at two scalars, and how far they can lie off the chords between: kernels.
+"""A network's units at two scalars, and how far they can deviate from the chords in between: kernels.
 
-Between two scalars every unit is known at both ends. Where the first layer runs along its chords, so does all the rest
-until a unit bends, and what a bend can do is bounded from layer to layer.
+Every unit is known at both ends of a stretch. Where the first layer follows its chords, so do all others until a unit
+bends, and the effect of a bend is bounded from layer to layer.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _add_spreads(matrix, begin, width, index, sums, differences, count, out_sums
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def forward(weights, layout, exit_, bias, leak, closed, units, units32, index, value, need):  # type: ignore[no-untyped-def]
-    """Fill the later layers and the outputs in, given the first layer; return the smallest output."""
+    """Compute the later layers and the outputs from the first layer; return the smallest output."""
     layers = layout.shape[1] - 1
     for layer in range(1, layers):
         here, there, end = layout[AT, layer - 1], layout[AT, layer], layout[AT, layer + 1]
@@ -121,11 +121,11 @@ def forward(weights, layout, exit_, bias, leak, closed, units, units32, index, v
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def bound_spread(coarse, layout, exit_, leak32, bounds, gaps, index, near32, far32, watch):  # type: ignore[no-untyped-def]
-    """Bound how far the outputs lie above and below their chords, in ``gaps``; return if all is straight, or unbent.
+    """Bound how far the outputs lie above and below their chords, in ``gaps``; return (is straight, is unbent).
 
-    ``bounds`` holds the first layer's. With the chord of a unit running from a to b, its ReLU runs along or below the
-    chord of its own ends, and lowest where the unit crosses 0. If no unit can cross 0, nothing bends: what comes out
-    is an affine function of the first layer, whatever that does. This is found out where it is watched for only.
+    ``bounds`` holds those of the first layer. With the chord of a unit running from a to b, its ReLU lies on or below
+    the chord of its ends, and lowest where the unit crosses 0. If no unit can cross 0, nothing bends: the outputs are
+    an affine function of the first layer. This is only determined if ``watch`` is set.
     """
     layers, straight, count, wide, crossed = layout.shape[1] - 1, True, 0, 0, ZERO
     up, down, sums, differences = bounds[UP], bounds[DOWN], bounds[SUM], bounds[DIFFERENCE]
@@ -169,7 +169,7 @@ def bound_spread(coarse, layout, exit_, leak32, bounds, gaps, index, near32, far
             total += some_sums[t] * abs(w)
             difference += some_differences[t] * w
         total *= 1.0001
-        if total >= 1e28:  # a bound may have been cut off on the way
+        if total >= 1e28:  # an intermediate bound may have been clipped
             total, difference = 1e300, 0.0
         gaps[ABOVE, m], gaps[BELOW, m] = max(0.5 * (total + difference), 0.0), max(0.5 * (total - difference), 0.0)
     return straight, watch and crossed <= ZERO
@@ -192,7 +192,7 @@ def room_left(near, far, outputs, gaps, which, sign):  # type: ignore[no-untyped
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def find_gains(entry, weights, layout, exit_, leak, first, moves, ids, a, near, far, rates, gains):  # type: ignore[no-untyped-def]
-    """Where nothing bends: by how much each output rises per scalar, and with each step of each stair, in ``gains``."""
+    """Where nothing bends: each output's rise per scalar, and with each step of each stair, in ``gains``."""
     layers, stairs = layout.shape[1] - 1, ids[COUNT, STAIRS]
     back, ahead = rates[0], rates[1]
     for m in range(len(exit_)):

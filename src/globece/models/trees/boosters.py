@@ -1,4 +1,4 @@
-"""Ensembles of XGBoost and LightGBM, read from what the models write of themselves; neither library is imported."""
+"""Ensembles of XGBoost and LightGBM, read from their serialised form; neither library is imported."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numba import njit
 
 from globece.errors import ModelError
 from globece.models.trees import ubjson
-from globece.models.trees.compiling import Category, Sight
+from globece.models.trees.compiling import Category, Conversion
+from globece.models.trees.decision_rule import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.models.trees.reading import Function, Reading, flat_table, labels_of, table_of
-from globece.models.trees.verdict import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.space import FloatArray
 
 # -- XGBoost -------------------------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ from globece.space import FloatArray
 
 @njit(cache=True)
 def _log(x: Any) -> Any:
-    """The C library's logarithm, which for a float32 is the one that XGBoost calls."""
+    """The C library's logarithm; for a float32 it is the one that XGBoost calls."""
     return math.log(x)
 
 
@@ -45,7 +45,7 @@ def _log_single(score: float) -> float:
     return float(_log(np.float32(score)))
 
 
-# What an objective makes of a sum, and the sum that a base score stands for
+# For each objective: the prediction from a sum, and the sum from a base score
 XGBOOST_OBJECTIVES: dict[str, tuple[Function, Callable[[float], float]]] = {
     "binary:logistic": (_sigmoid_single, _logit_single),
     "reg:logistic": (_sigmoid_single, _logit_single),
@@ -62,28 +62,28 @@ XGBOOST_OBJECTIVES: dict[str, tuple[Function, Callable[[float], float]]] = {
 
 
 def xgboost_document(estimator: Any) -> dict[str, Any]:
-    """The model as XGBoost itself writes it, in the layout of its JSON files."""
+    """The model as XGBoost writes it, in the layout of its JSON files."""
     booster = estimator.get_booster() if hasattr(estimator, "get_booster") else estimator
     model: dict[str, Any] = ubjson.loads(bytes(booster.save_raw("ubj")))
     return model
 
 
 def read_xgboost(estimator: Any, *, sparse: bool = False) -> Reading:
-    """Read a fitted estimator or a booster of XGBoost; the zeros of a sparse matrix are missing values to it."""
+    """Read a fitted estimator or a booster of XGBoost; in a sparse matrix, zeros are missing values."""
     learner = xgboost_document(estimator)["learner"]
     objective, params = learner["objective"]["name"], learner["learner_model_param"]
     grown = learner["gradient_booster"]
     if grown["name"] not in ("gbtree", "dart"):
         raise ModelError(f"XGBoost's {grown['name']} has no trees")
     if objective not in XGBOOST_OBJECTIVES:
-        raise ModelError(f"XGBoost's objective {objective} is not known here")
+        raise ModelError(f"XGBoost's objective {objective} is not supported")
     model = grown.get("gbtree", grown)["model"]
     trees, per_tree = model["trees"], model["tree_info"]
     if any(t["tree_param"].get("size_leaf_vector", "1") not in ("0", "1") for t in trees):
-        raise ModelError("trees with several outputs in a leaf (multi_output_tree) are not read")
+        raise ModelError("trees with several outputs in a leaf (multi_output_tree) are not supported")
     n_classes = max(1, int(params["num_class"]))
     if max(int(params.get("num_target", "1")), 1) > 1 or set(per_tree) - set(range(n_classes)):
-        raise ModelError("XGBoost models with several targets are not read")
+        raise ModelError("XGBoost models with several targets are not supported")
     used = len(trees)
     best = getattr(estimator, "best_iteration", None) if hasattr(estimator, "get_booster") else None
     if best is not None:
@@ -97,14 +97,14 @@ def read_xgboost(estimator: Any, *, sparse: bool = False) -> Reading:
     missing = float(np.float32(missing)) if missing is not None else np.nan
     if sparse:
         if not np.isnan(missing):
-            raise ModelError(f"XGBoost with missing={missing:g} is not read where it gets a sparse matrix")
+            raise ModelError(f"XGBoost with missing={missing:g} is not supported on a sparse matrix")
         missing = 0.0
-    sight = Sight(single=True, absent=(np.inf, -np.inf) if np.isnan(missing) else (missing, missing))
+    conversion = Conversion(single=True, absent=(np.inf, -np.inf) if np.isnan(missing) else (missing, missing))
     columns, categories = _xgboost_columns(trees[:used], not np.isnan(missing))
     sizes = np.array([len(t["left_children"]) for t in trees[:used]])
     outputs = (columns.pop("condition") * np.repeat(weights, sizes))[columns["feature"] < 0]
     return Reading(
-        flat_table(sizes, columns, outputs[:, None], sight, categories),
+        flat_table(sizes, columns, outputs[:, None], conversion, categories),
         np.array(per_tree[:used], dtype=np.int64),
         np.broadcast_to(start, n_classes).copy(),
         True,
@@ -116,7 +116,7 @@ def read_xgboost(estimator: Any, *, sparse: bool = False) -> Reading:
 
 
 def _xgboost_columns(trees: list[dict[str, Any]], absent: bool) -> tuple[dict[str, Any], list[Category]]:
-    """The nodes of all trees, one after the other, and the splits by category among them."""
+    """The concatenated nodes of all trees, and the splits by category among them."""
 
     def joined(name: str) -> Any:
         found = np.concatenate([t[name] for t in trees]) if trees else np.zeros(0)
@@ -130,7 +130,7 @@ def _xgboost_columns(trees: list[dict[str, Any]], absent: bool) -> tuple[dict[st
         for node, at, n in listed:
             codes = np.sort(np.array(tree["categories"][at : at + n], dtype=np.int64))
             category[first + node] = len(categories)
-            # the categories that are listed go right
+            # listed categories go right
             categories.append(Category(codes, np.zeros(n, bool), True, bool(default[first + node])))
         first += len(tree["left_children"])
     columns = {
@@ -147,7 +147,7 @@ def _xgboost_columns(trees: list[dict[str, Any]], absent: bool) -> tuple[dict[st
 
 
 def decoded(encoding: dict[str, Any]) -> tuple[Any, ...]:
-    """Categories as XGBoost keeps them: numbers, or the bytes of all names with where each starts."""
+    """Categories as XGBoost stores them: numbers, or the bytes of all names with their offsets."""
     offsets, values = (np.asarray(encoding.get(name, [])).tolist() for name in ("offsets", "values"))
     if not offsets:
         return tuple(values)
@@ -161,7 +161,7 @@ LIGHTGBM_ZERO = float(np.float32(1e-35))
 
 
 def _each(function: Callable[[float], float]) -> Function:
-    """A function of the C library, applied to each; NumPy's own may differ in the last place."""
+    """A function of the C library, applied elementwise; NumPy's version may differ in the last place."""
 
     def apply(sums: FloatArray) -> FloatArray:
         return np.array([function(s) for s in np.ravel(sums).tolist()])
@@ -185,7 +185,7 @@ def _lightgbm_value(objective: str) -> Function:
         return lambda s: np.sign(s) * s * s
     if name in ("", *LIGHTGBM_RAW):
         return lambda s: s
-    raise ModelError(f"LightGBM's objective {objective!r} is not known here")
+    raise ModelError(f"LightGBM's objective {objective!r} is not supported")
 
 
 LIGHTGBM_RAW = (
@@ -209,19 +209,21 @@ def read_lightgbm(estimator: Any) -> Reading:
     n_rounds = max(1, len(rows) // n_classes)
     divisor = float(n_rounds) if dump.get("average_output") else 1.0
     if n_classes > 1 and (divisor != 1.0 or not objective.startswith("multiclass ")):
-        raise ModelError(f"LightGBM's {objective!r} with several outputs and averaged trees is not read")
+        raise ModelError(
+            f"LightGBM's {objective!r} has several outputs; only 'multiclass' without averaged trees is supported"
+        )
     if hasattr(estimator, "get_params") and estimator.get_params().get("pred_early_stop"):
-        raise ModelError("LightGBM with pred_early_stop leaves trees out where it is sure, which is not followed")
+        raise ModelError("LightGBM with pred_early_stop may skip trees, which is not supported")
     labels = getattr(estimator, "classes_", None)
     if labels is not None and not objective:
-        raise ModelError("a LightGBM classifier with an objective of its own gives scores, not classes")
+        raise ModelError("a LightGBM classifier with a custom objective predicts scores, not classes")
 
     def report(sums: FloatArray) -> FloatArray:
         return value(sums / divisor)
 
-    sight = Sight(zero=LIGHTGBM_ZERO, absent=(-LIGHTGBM_ZERO, LIGHTGBM_ZERO))
+    conversion = Conversion(zero=LIGHTGBM_ZERO, absent=(-LIGHTGBM_ZERO, LIGHTGBM_ZERO))
     return Reading(
-        table_of(rows, leaves, sight, categories),
+        table_of(rows, leaves, conversion, categories),
         np.arange(len(rows)) % n_classes,
         np.zeros(n_classes),
         False,
@@ -254,7 +256,7 @@ def _lightgbm_tree(root: dict[str, Any], categories: list[Category]) -> tuple[di
             category, edge = len(categories), 0.0
             categories.append(Category(codes, np.ones(len(codes), bool), False, False))
         elif kind == "None":
-            missing_left = bool(edge >= 0.0)  # a missing value is taken for 0
+            missing_left = bool(edge >= 0.0)  # a missing value is taken as 0
         rows.append([node["split_feature"], edge, missing_left, kind == "Zero" and category < 0, category, 0, 0])
         waiting.append((node["right_child"], len(rows) - 1, 1))
         waiting.append((node["left_child"], len(rows) - 1, 0))

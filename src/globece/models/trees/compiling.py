@@ -1,9 +1,9 @@
-"""From trees as a library keeps them to trees over the encoded matrix.
+"""From a library's trees to trees over the encoded matrix.
 
-A library's split compares a number that it has rounded, of a feature that earlier steps have scaled, binned or looked
-up. Here every split becomes a plain question about the encoded matrix, "is ``z`` above this double?", that has the same
-answer for every double: the threshold is found by bisection over the doubles with the original's own arithmetic. What
-has no such form, a set of categories or a number cut into several pieces, becomes an odd predicate.
+A library's split compares a rounded number, of a feature that earlier steps have scaled, binned or looked up. Here
+every split becomes a question about the encoded matrix, "is ``z`` above this double?", with the same answer for every
+double: the threshold is found by bisection over the doubles with the original arithmetic. Splits without such a form,
+by sets of categories or by several pieces of a number, become odd predicates.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ WHOLE_DOMAIN = (-LARGEST_DOUBLE, LARGEST_DOUBLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """How a library sees a number before it compares it.
+class Conversion:
+    """How a library converts a number before it compares it.
 
     Attributes
     ----------
     single
         Whether it is rounded to float32.
     zero
-        What is no further from 0 than this is 0.
+        Numbers up to this absolute value are taken as 0.
     absent
-        Lowest and highest number that count as missing, in the splits that say so.
+        Lowest and highest number that count as missing, in the splits marked so.
     """
 
     single: bool = False
@@ -45,20 +45,20 @@ class Sight:
     absent: tuple[float, float] = (np.inf, -np.inf)
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """The numbers as seen."""
+        """The converted numbers."""
         seen = values.astype(np.float32).astype(np.float64) if self.single else values
         return np.where(np.abs(seen) <= self.zero, 0.0, seen)
 
     def codes(self, seen: FloatArray) -> IntArray:
-        """Categories that numbers stand for; -1 for none."""
-        # C's conversion to a whole number cuts towards zero, and only LightGBM lets that make -0.5 a category.
+        """Category codes of numbers; -1 for none."""
+        # C truncates towards zero, and only LightGBM accepts -0.5 as category 0.
         known = (seen > -1.0 if self.zero >= 0 else seen >= 0.0) & (seen < 2.0**31)
         return np.where(known, np.trunc(np.where(known, seen, 0.0)), -1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """A split by category: where the listed ones go, where all others do, and where a missing one does."""
+    """A split by category: whether listed, other and missing categories go left."""
 
     codes: IntArray  # ascending
     left: BoolArray
@@ -66,37 +66,37 @@ class Category:
     missing_left: bool
 
     def goes_left(self, codes: IntArray) -> BoolArray:
-        """Where these codes go."""
+        """Whether each of these codes goes left."""
         if not self.codes.size:
             return np.full(codes.shape, self.other_left)
-        place = np.searchsorted(self.codes, codes).clip(0, self.codes.size - 1)
-        return np.where(self.codes[place] == codes, self.left[place], self.other_left)
+        index = np.searchsorted(self.codes, codes).clip(0, self.codes.size - 1)
+        return np.where(self.codes[index] == codes, self.left[index], self.other_left)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTable:
-    """Trees as a library keeps them; one entry per node, children by their place in the table.
+    """Trees as a library stores them; one entry per node, children by their index in the table.
 
     Attributes
     ----------
     feature
         The estimator's feature that a node tests; -1 at a leaf.
     edge
-        A number goes left where, as seen, it is not above this.
+        A converted number goes left if it is not above this.
     missing_left
         Whether a missing value goes left.
     absent
-        Whether numbers in ``sight.absent`` count as missing here.
+        Whether numbers in ``conversion.absent`` count as missing here.
     category
-        Place in ``categories`` of a split by category; -1 for a split by number.
+        Index into ``categories`` of a split by category; -1 for a split by number.
     left, right
         Children; at a leaf ``left`` is its row of outputs.
     roots
         One for each tree.
     outputs
         What each leaf adds: one column, or one per output of the ensemble.
-    categories, sight
-        See :class:`Category`, :class:`Sight`.
+    categories, conversion
+        See :class:`Category`, :class:`Conversion`.
     """
 
     feature: IntArray
@@ -108,7 +108,7 @@ class TreeTable:
     right: IntArray
     roots: IntArray
     outputs: FloatArray
-    sight: Sight
+    conversion: Conversion
     categories: tuple[Category, ...] = ()
 
 
@@ -117,12 +117,12 @@ class TreeTable:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A split's question about one slot: where each piece of it goes.
+    """A split on one slot: which pieces of it go left.
 
     Attributes
     ----------
     slot
-        Encoded column, or beyond those a block; see :class:`globece.models.trees.kernel.Trees`.
+        Encoded column or, after those, a block; see :class:`globece.models.trees.kernel.Trees`.
     cuts
         Ascending; the largest value of each piece but the last.
     left
@@ -142,19 +142,21 @@ class Question:
         return Question(self.slot, self.cuts[keep], self.left[np.r_[True, keep]], self.missing_left)
 
 
-class _Asker:
-    """Turns the splits on one of the estimator's features into questions."""
+class _SplitCompiler:
+    """Turns the splits on one of the estimator's features into questions about the encoded matrix."""
 
-    def __init__(self, space: FeatureSpace, given: Input, sight: Sight) -> None:
-        self.space, self.input, self.sight = space, given, sight
+    def __init__(self, space: FeatureSpace, given: Input, conversion: Conversion) -> None:
+        self.space, self.input, self.conversion = space, given, conversion
         self.first = given.start if isinstance(given, Lookup) else given.column
         self.feature = next(f for f in space.features if f.start <= self.first < f.stop)
-        self.seen_missing = float(sight(self._values(np.array([np.nan])))[0]) if not self.feature.is_block else np.nan
+        self.seen_missing = (
+            float(conversion(self._values(np.array([np.nan])))[0]) if not self.feature.is_block else np.nan
+        )
 
     def _values(self, z: FloatArray) -> FloatArray:
         """Value of the input where its column is z."""
         if isinstance(self.input, Lookup):
-            raise ModelError(f"a value by category was expected of feature {self.feature.name!r}, not a number")
+            raise ModelError(f"feature {self.feature.name!r} is categorical, and the trees split it as a number")
         Z = np.zeros((len(z), self.first + 1))
         Z[:, self.first] = z
         with np.errstate(all="ignore"):
@@ -162,15 +164,17 @@ class _Asker:
 
     def _seen(self, z: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
-            return self.sight(self._values(z))
+            return self.conversion(self._values(z))
 
     @property
     def plain(self) -> bool:
         """Whether each split by number is one comparison of one encoded column."""
         return isinstance(self.input, Number) and (self.feature.is_block or self._domain() == WHOLE_DOMAIN)
 
-    def plainly(self, edges: FloatArray, missing_left: BoolArray) -> tuple[FloatArray, BoolArray, BoolArray, BoolArray]:
-        """Splits by number on a plain input, all at once: thresholds, and whether below, above and missing go left."""
+    def comparisons(
+        self, edges: FloatArray, missing_left: BoolArray
+    ) -> tuple[FloatArray, BoolArray, BoolArray, BoolArray]:
+        """Splits by number on a plain input: thresholds, and whether values below, above and missing go left."""
         if self.feature.is_block:
             below, above = (value <= edges for value in self._seen(np.array([0.0, 1.0])))
             return np.full(len(edges), 0.5), below, above, below
@@ -180,8 +184,8 @@ class _Asker:
         return self._pulled_back(edges, *WHOLE_DOMAIN), below, above, missing
 
     def by_number(self, edges: FloatArray, missing_left: BoolArray, absent: BoolArray) -> list[Question]:
-        """Questions of splits by number."""
-        low, high = self.sight.absent
+        """Questions for splits by number."""
+        low, high = self.conversion.absent
 
         def left(i: int, seen: FloatArray) -> BoolArray:
             missing = np.isnan(seen) | (bool(absent[i]) & (seen >= low) & (seen <= high))
@@ -191,14 +195,14 @@ class _Asker:
         return self._questions(left, [(edges[i], *(around if absent[i] else ())) for i in range(len(edges))])
 
     def by_category(self, splits: Sequence[Category]) -> list[Question]:
-        """Questions of splits by category."""
+        """Questions for splits by category."""
 
         def left(i: int, seen: FloatArray) -> BoolArray:
             return np.where(
-                np.isnan(seen), splits[i].missing_left, splits[i].goes_left(self.sight.codes(np.nan_to_num(seen)))
+                np.isnan(seen), splits[i].missing_left, splits[i].goes_left(self.conversion.codes(np.nan_to_num(seen)))
             )
 
-        zero = -1.0 if self.sight.zero >= 0 else np.nextafter(0.0, -np.inf)
+        zero = -1.0 if self.conversion.zero >= 0 else np.nextafter(0.0, -np.inf)
         edges = []
         for split in splits:
             starts = np.where(split.codes == 0, zero, np.nextafter(split.codes.astype(np.float64), -np.inf))
@@ -208,7 +212,7 @@ class _Asker:
     def _questions(
         self, left: Callable[[int, FloatArray], BoolArray], edges: Sequence[tuple[float, ...]]
     ) -> list[Question]:
-        """Ask: ``left(i, seen)`` says where split i sends seen numbers, changing only right above its edges."""
+        """Questions for splits, given ``left(i, seen)``: whether split i sends these left; changes just above edges."""
         count = range(len(edges))
         if self.feature.is_block:
             seen = self._seen_by_category()
@@ -217,7 +221,7 @@ class _Asker:
             return [Question(slot, cuts, left(i, seen), True) for i in count]
         missing = [bool(left(i, np.array([self.seen_missing]))[0]) for i in count]
         if isinstance(self.input, Steps):
-            seen = self.sight(self.input.values_)
+            seen = self.conversion(self.input.values_)
             return [Question(self.first, self.input.edges, left(i, seen), missing[i]) for i in count]
         bottom, top = self._domain()
         flat = np.unique(np.array([e for group in edges for e in group]))
@@ -234,13 +238,15 @@ class _Asker:
     def _seen_by_category(self) -> FloatArray:
         if isinstance(self.input, Lookup):
             if self.first != self.feature.start or len(self.input.table) != self.feature.width:
-                raise ModelError(f"feature {self.feature.name!r} has {self.feature.width} categories, not as looked up")
-            return self.sight(np.asarray(self.input.table, dtype=np.float64))
+                raise ModelError(
+                    f"the {self.feature.width} categories of {self.feature.name!r} are not looked up as one block"
+                )
+            return self.conversion(np.asarray(self.input.table, dtype=np.float64))
         seen = self._seen(np.array([0.0, 1.0]))
         return np.asarray(seen[(np.arange(self.feature.width) == self.first - self.feature.start).astype(int)])
 
     def _domain(self) -> tuple[float, float]:
-        """Smallest and largest number that the input's function takes; a logarithm takes no negative ones."""
+        """Smallest and largest number for which the input's function is defined."""
         ends = np.array([-LARGEST_DOUBLE, LARGEST_DOUBLE])
         known = ~np.isnan(self._values(ends))
         if known.all():
@@ -257,15 +263,15 @@ class _Asker:
         """For each edge the largest z on the same side of it as ``bottom``."""
         if isinstance(self.input, Number) and self.input.forward is None and self.input.narrow != "float16":
             single = self.input.narrow is not None
-            if self.sight == Sight() and not single:
+            if self.conversion == Conversion() and not single:
                 return edges.copy()
-            if self.sight in (Sight(), Sight(single=True)) and (np.abs(edges) < LARGE).all():
+            if self.conversion in (Conversion(), Conversion(single=True)) and (np.abs(edges) < LARGE).all():
                 return _last_rounding_to(edges)
         return last_alike(lambda z: self._seen(z) <= edges, np.full(len(edges), bottom), np.full(len(edges), top))
 
 
 def _last_rounding_to(edges: FloatArray) -> FloatArray:
-    """The largest doubles that, rounded to single precision, are not above these: half-way to the next float, or less.
+    """The largest doubles that, rounded to single precision, are not above these edges.
 
     >>> (z,) = _last_rounding_to(np.array([0.1]))
     >>> [float(np.float32(v)) <= 0.1 for v in (z, np.nextafter(z, 1.0))]
@@ -278,12 +284,12 @@ def _last_rounding_to(edges: FloatArray) -> FloatArray:
     return np.where(half.astype(np.float32) <= last, half, np.nextafter(half, -np.inf))
 
 
-# -- putting it together -------------------------------------------------------------------------------------------
+# -- assembling the trees ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Made:
-    """What a node looks like for each kind of split."""
+class _CompiledSplits:
+    """The compiled form of each kind of split."""
 
     slot: Int32Array
     threshold: FloatArray
@@ -296,7 +302,7 @@ class _Made:
     odd_side: list[BoolArray]
 
     @classmethod
-    def blank(cls, n: int) -> _Made:
+    def blank(cls, n: int) -> _CompiledSplits:
         """Room for n kinds of split."""
         no, never = np.zeros(n, bool), np.full(n, -1, np.int32)
         return cls(np.zeros(n, np.int32), np.full(n, np.inf), no, no.copy(), never, {}, [], [], [])
@@ -304,7 +310,7 @@ class _Made:
     def compare(
         self, kinds: IntArray, slot: int, cut: FloatArray, below: BoolArray, above: BoolArray, missing: BoolArray
     ) -> None:
-        """Splits that ask whether a slot is above a cut; where that does not matter, missing values still may."""
+        """Add splits that compare a slot with a cut; if both sides agree, missing values may still differ."""
         self.slot[kinds] = slot
         self.threshold[kinds] = np.where(below == above, np.inf, cut)
         self.swapped[kinds] = ~below
@@ -312,7 +318,7 @@ class _Made:
         self.always[kinds] = np.where((below == above) & (missing == below), (~below).astype(np.int32), -1)
 
     def ask(self, kind: int, question: Question, space: FeatureSpace) -> None:
-        """A split that asks this."""
+        """Add a split for this question."""
         q = question.shortened()
         if q.slot >= space.width and len(q.left) > 1:
             feature = space.blocks[q.slot - space.width]
@@ -355,39 +361,40 @@ def compile_trees(
     output
         For each tree the output it adds to, or -1 if its leaves hold them all.
     scores
-        For each leaf the score that the running sum counts for it.
+        For each leaf the score that it adds to the running sum.
     """
     splits = table.feature >= 0
     used = np.unique(table.feature[splits])
     if used.size and used[-1] >= len(inputs):
-        raise ModelError(f"the trees test feature {used[-1]} but the rows give {len(inputs)} features")
+        raise ModelError(f"the trees test feature {used[-1]} but the rows have {len(inputs)} features")
     kinds, kind_of = _kinds(table)
-    made = _Made.blank(len(kinds))
+    compiled = _CompiledSplits.blank(len(kinds))
     for j in used:
-        asker = _Asker(space, inputs[j], table.sight)
+        splitter = _SplitCompiler(space, inputs[j], table.conversion)
         mine = np.flatnonzero(table.feature[kinds] == j)
         by_number = table.category[kinds[mine]] < 0
-        plain = by_number & ~table.absent[kinds[mine]] & asker.plain
+        plain = by_number & ~table.absent[kinds[mine]] & splitter.plain
         if plain.any():
             nodes = kinds[mine[plain]]
-            made.compare(mine[plain], asker.first, *asker.plainly(table.edge[nodes], table.missing_left[nodes]))
+            comparisons = splitter.comparisons(table.edge[nodes], table.missing_left[nodes])
+            compiled.compare(mine[plain], splitter.first, *comparisons)
         numbers, categories = mine[by_number & ~plain], mine[~by_number]
         nodes = kinds[numbers]
-        asked = asker.by_number(table.edge[nodes], table.missing_left[nodes], table.absent[nodes])
-        asked += asker.by_category([table.categories[table.category[n]] for n in kinds[categories]])
-        for i, question in zip([*numbers, *categories], asked, strict=True):
-            made.ask(i, question, space)
-    odd = made.odd_arrays()
+        questions = splitter.by_number(table.edge[nodes], table.missing_left[nodes], table.absent[nodes])
+        questions += splitter.by_category([table.categories[table.category[n]] for n in kinds[categories]])
+        for i, question in zip([*numbers, *categories], questions, strict=True):
+            compiled.ask(i, question, space)
+    odd = compiled.odd_arrays()
     threshold, slot, child, missing, parent, end, path, roots = _lay_out(
         (kind_of, table.left, table.right, table.roots, scores),
-        (made.slot, made.threshold, made.swapped, made.missing, made.always, odd[0]),
+        (compiled.slot, compiled.threshold, compiled.swapped, compiled.missing, compiled.always, odd[0]),
     )
     outputs = np.ascontiguousarray(table.outputs)
     return Trees(threshold, slot, child, missing, parent, end, path, roots, output.astype(np.int32), outputs, *odd)
 
 
 def _kinds(table: TreeTable) -> tuple[IntArray, IntArray]:
-    """Splits that ask different things, each by one node that does; and for each node which it is, -1 at a leaf."""
+    """A node for each distinct split; and for each node the index of its split, -1 at a leaf."""
     nodes = np.flatnonzero(table.feature >= 0)
     flags = 2 * table.missing_left[nodes] + table.absent[nodes]
     keys = (table.feature[nodes], table.edge[nodes], flags, table.category[nodes])
@@ -401,7 +408,7 @@ def _kinds(table: TreeTable) -> tuple[IntArray, IntArray]:
 
 
 def _one_against_the_rest(feature: Feature, left: BoolArray) -> Question | None:
-    """Ask the one-hot column of the one category that goes its own way, if there is one."""
+    """A question about the one-hot column of the one category that goes to another side than the rest, if any."""
     for side in (True, False):
         if (left == side).sum() == 1:
             column = feature.start + int(np.flatnonzero(left == side)[0])
@@ -410,48 +417,48 @@ def _one_against_the_rest(feature: Feature, left: BoolArray) -> Question | None:
 
 
 @njit(cache=True, error_model="numpy")
-def _lay_out(nodes: tuple[Any, ...], made: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Place the nodes: the two children of a node side by side, all its descendants in one run."""
+def _lay_out(nodes: tuple[Any, ...], splits: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Order the nodes: the two children of a node adjacent, its descendants contiguous."""
     kind_of, left, right, roots, scores = nodes
-    slot_of, threshold_of, swapped, missing_of, always, odd_slot = made
+    slot_of, threshold_of, swapped, missing_of, always, odd_slot = splits
     most = len(kind_of)
     threshold, slot = np.zeros(most), np.zeros(most, np.int32)
     child, parent = np.full(most, -1, np.int32), np.full(most, -1, np.int32)
     missing, end, path = np.zeros(most, np.uint8), np.zeros(most, np.int32), np.zeros(most, np.uint64)
     placed = np.empty(len(roots), np.int32)
-    waiting_node, waiting_place = np.empty(most, np.int64), np.empty(most, np.int64)
+    waiting_node, waiting_index = np.empty(most, np.int64), np.empty(most, np.int64)
     n = 0
     for tree in range(len(roots)):
         placed[tree] = n
-        waiting_node[0], waiting_place[0] = roots[tree], n
+        waiting_node[0], waiting_index[0] = roots[tree], n
         waiting, n = 1, n + 1
         while waiting > 0:
             waiting -= 1
-            node, place = waiting_node[waiting], waiting_place[waiting]
+            node, index = waiting_node[waiting], waiting_index[waiting]
             while kind_of[node] >= 0 and always[kind_of[node]] >= 0:
                 node = right[node] if always[kind_of[node]] == 1 else left[node]
             kind = kind_of[node]
             if kind < 0:
-                slot[place] = left[node]
-                threshold[place] = scores[left[node]]
+                slot[index] = left[node]
+                threshold[index] = scores[left[node]]
                 continue
-            slot[place] = slot_of[kind]
-            threshold[place] = threshold_of[kind]
-            missing[place] = 1 if missing_of[kind] else 0
-            child[place] = n
-            looked_at = slot_of[kind] if slot_of[kind] >= 0 else odd_slot[~slot_of[kind]]
+            slot[index] = slot_of[kind]
+            threshold[index] = threshold_of[kind]
+            missing[index] = 1 if missing_of[kind] else 0
+            child[index] = n
+            tested = slot_of[kind] if slot_of[kind] >= 0 else odd_slot[~slot_of[kind]]
             for side in range(2):
-                parent[n + side] = place
-                path[n + side] = path[place] | (np.uint64(1) << np.uint64(looked_at & 63))
+                parent[n + side] = index
+                path[n + side] = path[index] | (np.uint64(1) << np.uint64(tested & 63))
             first, second = (right[node], left[node]) if swapped[kind] else (left[node], right[node])
-            waiting_node[waiting], waiting_place[waiting] = second, n + 1
-            waiting_node[waiting + 1], waiting_place[waiting + 1] = first, n
+            waiting_node[waiting], waiting_index[waiting] = second, n + 1
+            waiting_node[waiting + 1], waiting_index[waiting + 1] = first, n
             waiting += 2
             n += 2
-    for place in range(n - 1, -1, -1):
-        end[place] = place + 1
-        if child[place] >= 0:
-            end[place] = max(end[child[place]], end[child[place] + 1])
+    for index in range(n - 1, -1, -1):
+        end[index] = index + 1
+        if child[index] >= 0:
+            end[index] = max(end[child[index]], end[child[index] + 1])
     return (
         threshold[:n].copy(),
         slot[:n].copy(),

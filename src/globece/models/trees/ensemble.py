@@ -1,6 +1,6 @@
-"""Tree ensembles: exact rays.
+"""Tree ensembles, followed exactly.
 
-The leaf that a tree gives is a step function of the scalar, and all its steps can be listed; see
+The leaf of a row is a step function of the scalar, and all its steps can be listed; see
 :mod:`globece.models.trees.kernel` for how they are followed, :mod:`globece.models.trees.compiling` for how a library's
 splits become questions about the encoded matrix, and :mod:`globece.models.trees.importing` for the libraries.
 """
@@ -18,20 +18,21 @@ from numpy.typing import NDArray
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError
 from globece.models.base import Allowance, Model
+from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
 from globece.models.trees import kernel
 from globece.models.trees.compiling import compile_trees
+from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
-from globece.models.trees.kernel import Ground, Routes, Trees
+from globece.models.trees.kernel import Routes, SpaceArrays, Trees
 from globece.models.trees.reading import Reading
-from globece.models.trees.verdict import CHANCE_DOUBLE, CHANCE_SINGLE, LARGEST, REACHES, Verdict
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
-Arrays = TypeVar("Arrays", Trees, Verdict, Ground, Routes)
+Arrays = TypeVar("Arrays", Trees, DecisionRule, SpaceArrays, Routes)
 
-BATCH = 65_536  # rows at a time: bounds the copies that rows of another layout need
+BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class TreeEnsemble(Model):
     ----------
     space
         The space whose rows it takes.
-    trees, verdict
+    trees, rule
         The compiled trees, and how the sums of their leaves become a decision.
     name
         What to call it in messages.
@@ -67,7 +68,7 @@ class TreeEnsemble(Model):
 
     space: FeatureSpace
     trees: Trees
-    verdict: Verdict
+    rule: DecisionRule
     name: str
 
     exact = True
@@ -120,20 +121,20 @@ class TreeEnsemble(Model):
         threshold: float | None = None,
         name: str = "trees",
     ) -> TreeEnsemble:
-        """Compile an ensemble that was read already; the parameters are those of :meth:`from_model`."""
-        verdict, outputs, output = _judgement(reading, favourable, threshold, name)
+        """Compile an ensemble that has been read; the parameters are those of :meth:`from_model`."""
+        rule, outputs, output = _decision_rule(reading, favourable, threshold, name)
         scores = np.zeros(len(outputs))
-        if verdict.scalar:
-            scores = outputs[:, 0] if verdict.rule == REACHES else outputs @ _against(verdict.place)
+        if rule.scalar:
+            scores = outputs[:, 0] if rule.kind == REACHES else outputs @ _against(rule.favourable)
         trees = compile_trees(replace(reading.table, outputs=outputs), space, inputs, output, scores)
-        return cls(space, trees, _with_slack(verdict, trees), name)
+        return cls(space, trees, _with_slack(rule, trees), name)
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome."""
         return np.asarray(self.margin(Z) >= 0.0)
 
     def margin(self, Z: FloatArray) -> FloatArray:
-        """How far each row is on the favourable side, in the ensemble's own scores; negative on the other."""
+        """How far each row is on the favourable side, in the ensemble's scores; negative on the unfavourable side."""
         out = np.empty(len(Z))
         for rows in _batches(len(Z)):
             out[rows] = kernel.leads(*self._arrays, _plain(Z[rows]))
@@ -152,17 +153,17 @@ class TreeEnsemble(Model):
         return out
 
     @property
-    def _arrays(self) -> tuple[Trees, Verdict, Ground]:
-        return _frozen(self.trees), _frozen(self.verdict), _frozen(self._ground)
+    def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
+        return _frozen(self.trees), _frozen(self.rule), _frozen(self._space_arrays)
 
     @cached_property
-    def _ground(self) -> Ground:
+    def _space_arrays(self) -> SpaceArrays:
         width = self.space.width
         low, high, whole = np.full(width, -np.inf), np.full(width, np.inf), np.zeros(width, np.uint8)
         for f in self.space.scalars:
             low[f.start], high[f.start], whole[f.start] = f.low, f.high, f.whole
         starts = np.array([f.start for f in self.space.blocks], np.int32)
-        return Ground(low, high, whole, starts, np.array([f.stop for f in self.space.blocks], np.int32))
+        return SpaceArrays(low, high, whole, starts, np.array([f.stop for f in self.space.blocks], np.int32))
 
 
 def _batches(n: int) -> list[slice]:
@@ -180,28 +181,28 @@ def _read_only(array: AnyArray) -> AnyArray:
 
 
 def _frozen(arrays: Arrays) -> Arrays:
-    """The same with read-only arrays: to numba those that can be written to are of another type, compiled once more."""
+    """The same with read-only arrays: Numba treats writeable ones as another type, and would compile twice."""
     kind: Any = type(arrays)
     return cast(Arrays, kind(*(_read_only(a) if isinstance(a, np.ndarray) else a for a in arrays)))
 
 
 def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
     """What each direction moves."""
-    made = bundle(space, directions)
+    moves = bundle(space, directions)
     watched = np.zeros(space.width + len(space.blocks), np.uint8)
-    watched[made.column] = 1
-    for b in np.unique(made.switch):
+    watched[moves.column] = 1
+    for b in np.unique(moves.switch):
         watched[space.blocks[b].columns] = 1
         watched[space.width + b] = 1
     return Routes(
-        made.first_mover.astype(np.int32),
-        made.column.astype(np.int32),
-        made.step,
-        made.first_switch.astype(np.int32),
-        made.switch.astype(np.int32),
-        made.target.astype(np.int32),
-        (np.arange(len(made.bound)) * made.bound.shape[1]).astype(np.int32),
-        made.bound.ravel(),
+        moves.first_mover.astype(np.int32),
+        moves.column.astype(np.int32),
+        moves.step,
+        moves.first_switch.astype(np.int32),
+        moves.switch.astype(np.int32),
+        moves.target.astype(np.int32),
+        (np.arange(len(moves.bound)) * moves.bound.shape[1]).astype(np.int32),
+        moves.bound.ravel(),
         watched,
     )
 
@@ -209,64 +210,65 @@ def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
 # -- decisions -----------------------------------------------------------------------------------------------------
 
 
-def _judgement(
+def _decision_rule(
     reading: Reading, favourable: Any, threshold: float | None, name: str
-) -> tuple[Verdict, FloatArray, IntArray]:
-    """How sums decide, the leaves' outputs that are summed for that, and the output that each tree adds to."""
+) -> tuple[DecisionRule, FloatArray, IntArray]:
+    """The decision rule, the leaves' outputs that are summed for it, and the output that each tree adds to."""
     outputs, output = reading.table.outputs, reading.output
     start = reading.start.astype(np.float32 if reading.single else np.float64).astype(np.float64)
     accept = _acceptance(reading, favourable, threshold, name)
-    place = 0 if reading.classes is None else reading.classes.index(favourable)
+    index = 0 if reading.classes is None else reading.classes.index(favourable)
     if accept is not None:
         if len(start) > 1:  # the mean probability of one class
-            outputs, start = outputs[:, place : place + 1], start[place : place + 1]
+            outputs, start = outputs[:, index : index + 1], start[index : index + 1]
         sign, cut = _smallest_accepted(accept, reading.single)
         start = sign * start
-        verdict = Verdict(start, reading.single, REACHES, 0, 1.0, cut, True, float(start[0]), cut)
-        return verdict, sign * outputs, np.maximum(output, 0)
+        rule = DecisionRule(start, reading.single, REACHES, 0, 1.0, cut, True, float(start[0]), cut)
+        return rule, sign * outputs, np.maximum(output, 0)
     if threshold is not None:
-        rule = CHANCE_SINGLE if reading.single else CHANCE_DOUBLE
+        kind = PROBABILITY_SINGLE if reading.single else PROBABILITY_DOUBLE
         with np.errstate(divide="ignore"):
             odds = float(np.log(threshold) - np.log1p(-threshold))
-        return Verdict(start, reading.single, rule, place, 1.0, float(threshold), False, 0.0, odds), outputs, output
+        return (
+            DecisionRule(start, reading.single, kind, index, 1.0, float(threshold), False, 0.0, odds),
+            outputs,
+            output,
+        )
     two = outputs.shape[1] == 2 and reading.rule == LARGEST
-    origin = float(start @ _against(place)) if two else 0.0
-    verdict = Verdict(start, reading.single, reading.rule, place, reading.divisor, 0.0, two, origin, 0.0)
-    return verdict, outputs, output
+    origin = float(start @ _against(index)) if two else 0.0
+    rule = DecisionRule(start, reading.single, reading.rule, index, reading.divisor, 0.0, two, origin, 0.0)
+    return rule, outputs, output
 
 
-U32, U64 = 2.0**-24, 2.0**-53  # half the gap between neighbours, relative: what one rounding can do
-
-
-def _with_slack(verdict: Verdict, trees: Trees) -> Verdict:
-    """Work out how far rounding can carry the estimator's sums, and the running sum, from the exact ones."""
+def _with_slack(rule: DecisionRule, trees: Trees) -> DecisionRule:
+    """Add bounds on the rounding errors of the estimator's sums and of the running sum."""
     largest = np.zeros(len(trees.child))
     leaf = trees.child < 0
     largest[leaf] = np.abs(trees.outputs).max(axis=1)[trees.slot[leaf]]
-    # an addition is off by half a unit in the last place of what has been summed by then
-    sums = np.abs(verdict.start).max() + np.cumsum(np.maximum.reduceat(largest, trees.roots))
-    unit = U32 if verdict.single else U64
-    band, drift = 1.01 * unit * float(sums.sum()), 4 * U64 * float(sums[-1])
-    if verdict.rule == REACHES:
-        return verdict._replace(band=band, drift=drift)
-    scale = 2.0 if verdict.scalar else 2.0 / verdict.divisor  # two sums are compared
+    # an addition is off by at most half a unit in the last place of the partial sum
+    sums = np.abs(rule.start).max() + np.cumsum(np.maximum.reduceat(largest, trees.roots))
+    unit = SINGLE if rule.single else DOUBLE
+    band, drift = 1.01 * unit * float(sums.sum()), 4 * DOUBLE * float(sums[-1])
+    if rule.kind == REACHES:
+        return rule._replace(band=band, drift=drift)
+    scale = 2.0 if rule.scalar else 2.0 / rule.divisor  # two sums are compared
     band, drift = scale * band, scale * drift
-    if verdict.rule != LARGEST:
+    if rule.kind != LARGEST:
         # Rounded probabilities tie, or reach a threshold, within a few units in the last place.
-        few, rest = 16 * unit, 1.0 - verdict.cut
+        few, rest = 16 * unit, 1.0 - rule.cut
         band += few / rest if rest > 4 * few else np.inf
-    return verdict._replace(band=band, drift=drift)
+    return rule._replace(band=band, drift=drift)
 
 
-def _against(place: int) -> FloatArray:
-    """Of two outputs, the favourable one less the other."""
-    return np.array([1.0, -1.0] if place == 0 else [-1.0, 1.0])
+def _against(index: int) -> FloatArray:
+    """Weights for the favourable one of two outputs minus the other."""
+    return np.array([1.0, -1.0] if index == 0 else [-1.0, 1.0])
 
 
 def _acceptance(
     reading: Reading, favourable: Any, threshold: float | None, name: str
 ) -> Callable[[FloatArray], BoolArray] | None:
-    """Whether one sum means the favourable outcome, as a function of it; None if that takes several sums."""
+    """Whether one sum means the favourable outcome, as a function of it; ``None`` if that depends on several sums."""
     value = reading.value
     if reading.classes is None:
         if threshold is None or favourable not in ("above", "below"):
@@ -280,12 +282,12 @@ def _acceptance(
         raise InvalidParameterError(
             f"favourable must be one of {name}'s classes {list(reading.classes)}; got {favourable!r}"
         )
-    place = reading.classes.index(favourable)
+    index = reading.classes.index(favourable)
     if len(reading.start) == 1:
         if threshold is None:
-            return lambda sums: np.asarray(reading.second(sums) == (place == 1))
+            return lambda sums: np.asarray(reading.second(sums) == (index == 1))
         least = threshold
-        if place == 1:
+        if index == 1:
             return lambda sums: np.asarray(value(sums) >= least)
         if reading.single:
             return lambda sums: np.asarray((np.float32(1.0) - value(sums).astype(np.float32)).astype(float) >= least)
@@ -297,7 +299,7 @@ def _acceptance(
 
 
 def _smallest_accepted(accept: Callable[[FloatArray], BoolArray], single: bool) -> tuple[float, float]:
-    """Sign and cut such that ``sign * sum >= cut`` exactly where the sum is accepted."""
+    """Sign and cut such that ``sign * sum >= cut`` exactly for the accepted sums."""
     kind = np.float32 if single else np.float64
     top = np.array([float(np.finfo(kind).max)])
 

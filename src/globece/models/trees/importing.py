@@ -1,6 +1,6 @@
-"""Which tree ensembles can be read, and by what.
+"""Which tree ensembles can be read, and their readers.
 
-An estimator is known by its class, which must be the library's own; no library is imported for it.
+An estimator is recognised by its exact class; no library is imported for it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def supports(estimator: Any) -> bool:
 
 
 def read(estimator: Any, *, sparse: bool = False) -> Reading:
-    """Read a fitted ensemble; :class:`globece.errors.ModelError` says why one cannot be.
+    """Read a fitted ensemble, or raise :class:`globece.errors.ModelError` with the reason.
 
     Parameters
     ----------
     estimator
         The ensemble.
     sparse
-        Whether it gets its rows as a sparse matrix: what is not stored there is zero to some and missing to others.
+        Whether it gets a sparse matrix, in which some libraries read absent values as 0 and others as missing.
     """
     reader = reader_of(estimator)
     if reader is None:
@@ -45,27 +45,26 @@ def read(estimator: Any, *, sparse: bool = False) -> Reading:
 
 
 def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-    """Features whose categories the estimator knows by their place in a list, and those lists.
+    """Lists of categories, for features whose categories the estimator encodes by their index in a list.
 
-    A feature that the estimator splits by category is given to
-    :meth:`globece.models.trees.ensemble.TreeEnsemble.from_model` as these places. One that is not listed here is given
-    as it is: it holds whole numbers already.
+    :meth:`globece.models.trees.ensemble.TreeEnsemble.from_model` takes these features as indices. Categorical features
+    that are not listed here hold whole numbers already.
 
     Parameters
     ----------
     estimator
         A fitted ensemble.
     categorical
-        The features that the estimator's rows hold as categories (a frame's columns of such a type), ascending.
+        The features that are categorical columns in the estimator's frames, ascending.
     """
     reader = reader_of(estimator)
     if reader is read_lightgbm:
         lists = getattr(estimator, "booster_", estimator).pandas_categorical or []
         return {j: tuple(values) for j, values in zip(categorical, lists, strict=False)}
     if reader is read_hist_gradient_boosting and estimator._preprocessor is not None:
-        places = np.flatnonzero(estimator.is_categorical_)
+        features = np.flatnonzero(estimator.is_categorical_)
         lists = estimator._preprocessor.named_transformers_["encoder"].categories_
-        return {int(j): present(values) for j, values in zip(places, lists, strict=True) if not whole(values)}
+        return {int(j): present(values) for j, values in zip(features, lists, strict=True) if not whole(values)}
     if reader is read_xgboost:
         known = xgboost_document(estimator)["learner"]["gradient_booster"]
         encodings = known.get("gbtree", known)["model"].get("cats", {}).get("enc", [])
@@ -74,7 +73,7 @@ def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, t
 
 
 def reader_of(estimator: Any) -> Callable[[Any], Reading] | None:
-    """What reads this kind of estimator, or a kind that inherits all of its work."""
+    """The reader for this kind of estimator, if there is one."""
     known = library_class(estimator)
     if known is None or not kind_of(estimator):
         return None
@@ -87,7 +86,7 @@ READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
         for name in ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "Booster")
     },
     **{("lightgbm", name): read_lightgbm for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker", "Booster")},
-    **{("globece", f"LightGBM{task}"): read_lightgbm for task in ("Classifier", "Regressor")},  # out of files
+    **{("globece", f"LightGBM{task}"): read_lightgbm for task in ("Classifier", "Regressor")},  # loaded from files
     **{("catboost", f"CatBoost{task}"): read_catboost for task in ("Classifier", "Regressor", "Ranker")},
     **{
         ("sklearn", f"{kind}{task}"): reader

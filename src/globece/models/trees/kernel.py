@@ -4,10 +4,10 @@ Along a ray every encoded column moves one way, so the leaf that a tree gives ch
 it changes its answer. The kernel keeps each tree's leaf, and a heap of the scalars at which a split on some path
 changes next; it goes from one such scalar to the next and stops at the first with a favourable outcome. Nothing is
 sampled. A scalar on the heap is the smallest double at which :func:`globece.rays.travel` passes the threshold, so the
-order of events, and the one that is reported, are those of the very positions that the user's model is shown.
+order of events, and the scalar that is reported, hold for the exact positions that the user's model gets.
 
-The running score is a float64 sum. Where it is too near the boundary to say on which side the estimator's own sum
-falls, with its own order and precision, the leaves are added again just as the estimator adds them.
+The running score is a float64 sum. Where it is too near the boundary to tell on which side the estimator's sum falls,
+the leaves are added again in the estimator's order and precision.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from globece.models.trees.verdict import Verdict, decide, lead
+from globece.models.trees.decision_rule import DecisionRule, decide, lead
 from globece.parallel import over_rows
 from globece.space import FloatArray
 
@@ -27,40 +27,40 @@ Int32Array = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
 
 LINEAR, WHOLE, SWITCH = 1, 2, 3  # how a slot moves; 0 where it does not
-CHUNK = 32  # rows that are settled together, tree by tree
+CHUNK = 32  # rows whose leaves are found together, tree by tree
 N_BUCKETS = 64
 SMALLEST_DOUBLE, LARGEST_DOUBLE = 5e-324, float(np.finfo(np.float64).max)
-ROUNDING = 4e-15  # more than the roundings that travelling and its inverse take, relative to the numbers in it
+ROUNDING = 4e-15  # more than the relative rounding error of `travel` and its inverse
 FEW_RAYS = 1024  # not worth another thread
 
 
 class Trees(NamedTuple):
     """An ensemble over the encoded matrix, as flat arrays.
 
-    A *slot* is what a split looks at: an encoded column, or beyond those the category of a block. The two children of
-    a node lie side by side and all of its descendants in one run, so that ``child[i] <= leaf < end[i]`` tells whether
-    the path to a leaf passes node i.
+    A *slot* is what a split tests: an encoded column or, after those, the category of a block. The two children of a
+    node are adjacent and its descendants contiguous, so that ``child[i] <= leaf < end[i]`` tells whether the path to a
+    leaf passes node i.
     """
 
     threshold: FloatArray  # (nodes,) a value above it goes to the second child; at a leaf the score it adds
-    slot: Int32Array  # (nodes,) slot looked at; ~odd for an odd predicate; at a leaf its row of `outputs`
+    slot: Int32Array  # (nodes,) slot tested; ~odd for an odd predicate; at a leaf its row of `outputs`
     child: Int32Array  # (nodes,) first child; -1 at a leaf
     missing: ByteArray  # (nodes,) 1 where a missing value goes to the second child
     parent: Int32Array  # (nodes,) -1 at a root
     end: Int32Array  # (nodes,) one past the last descendant
-    path: NDArray[np.uint64]  # (nodes,) slots on the way from the root, as bits (modulo 64)
+    path: NDArray[np.uint64]  # (nodes,) slots on the path from the root, as bits (modulo 64)
     roots: Int32Array  # (trees,)
     output: Int32Array  # (trees,) the output a tree adds to; -1 if its leaves hold all outputs
     outputs: FloatArray  # (leaves, outputs or 1)
-    # An odd predicate cuts its slot into pieces, each going to the first or second child; a category is a piece.
+    # An odd predicate is not a single comparison: it sends each of several pieces (or categories) to one child.
     odd_slot: Int32Array  # (odd,)
     odd_start: Int32Array  # (odd + 1,)
     odd_cut: FloatArray  # (pieces,) largest value of the piece
     odd_side: ByteArray  # (pieces,) 1 for the second child
 
 
-class Ground(NamedTuple):
-    """What the space says about columns and blocks."""
+class SpaceArrays(NamedTuple):
+    """Ranges of the columns, and columns of the blocks."""
 
     low: FloatArray  # (columns,)
     high: FloatArray
@@ -70,7 +70,7 @@ class Ground(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """What each direction moves, in rows of unequal length: ``start[d]`` to ``start[d + 1]`` belong to direction d."""
+    """What each direction moves: ``start[d]`` to ``start[d + 1]`` belong to direction d."""
 
     mover_start: Int32Array
     mover_column: Int32Array
@@ -79,7 +79,7 @@ class Routes(NamedTuple):
     switch_block: Int32Array
     switch_target: Int32Array
     bound_start: Int32Array  # (switches,) of each switch, into `bounds`
-    bounds: FloatArray  # by category: the k that it must exceed to switch
+    bounds: FloatArray  # by category: it switches past this k
     watched: ByteArray  # (slots,) 1 where some direction may move it
 
 
@@ -102,7 +102,7 @@ def _below(k: float) -> float:
 def value_at(k: float, kind: int, x: float, step: float, low: float, high: float, other: float, when: float) -> float:
     """Value of a moving slot at k > 0, operation for operation as :func:`globece.rays.travel` computes it.
 
-    ``x`` is where it sets out from: for a row outside a range, the end of it where it enters.
+    ``x`` is where it starts: for a row outside a range, the end of the range where it enters.
     """
     if kind == SWITCH:
         return other if k >= when else x
@@ -121,7 +121,7 @@ def value_at(k: float, kind: int, x: float, step: float, low: float, high: float
 def flip_at(
     limit: float, kind: int, x: float, step: float, low: float, high: float, when: float, threshold: float
 ) -> float:
-    """Smallest k at which a slot has passed a threshold, which it does by ``limit``."""
+    """Smallest k at which a slot has passed a threshold; it must do so by ``limit``."""
     if kind == SWITCH:
         return when
     rising = step > 0.0
@@ -171,9 +171,11 @@ def _piece(odd_cut: FloatArray, start: int, value: float, category: bool) -> int
 
 
 @njit(cache=True, error_model="numpy")
-def _settle(trees: Trees, ground: Ground, Z: FloatArray, first: int, last: int) -> tuple[FloatArray, Int32Array]:
+def _find_leaves(
+    trees: Trees, space: SpaceArrays, Z: FloatArray, first: int, last: int
+) -> tuple[FloatArray, Int32Array]:
     """Slot values of some rows, and the node of each tree's leaf."""
-    width, n_blocks, n_trees = Z.shape[1], len(ground.block_start), len(trees.roots)
+    width, n_blocks, n_trees = Z.shape[1], len(space.block_start), len(trees.roots)
     threshold, slots, children, missing = trees.threshold, trees.slot, trees.child, trees.missing
     odd_slot, odd_start, odd_cut, odd_side = trees.odd_slot, trees.odd_start, trees.odd_cut, trees.odd_side
     values = np.empty((last - first, width + n_blocks))
@@ -181,11 +183,11 @@ def _settle(trees: Trees, ground: Ground, Z: FloatArray, first: int, last: int) 
         for c in range(width):
             values[row, c] = Z[first + row, c]
         for b in range(n_blocks):
-            best = ground.block_start[b]
-            for c in range(best + 1, ground.block_stop[b]):
+            best = space.block_start[b]
+            for c in range(best + 1, space.block_stop[b]):
                 if values[row, c] > values[row, best]:
                     best = c
-            values[row, width + b] = best - ground.block_start[b]
+            values[row, width + b] = best - space.block_start[b]
     leaves = np.empty((last - first, n_trees), np.int32)
     for tree in range(n_trees):  # tree by tree, so that its nodes stay in the cache
         root = trees.roots[tree]
@@ -211,11 +213,11 @@ def _settle(trees: Trees, ground: Ground, Z: FloatArray, first: int, last: int) 
 
 
 @njit(cache=True, error_model="numpy")
-def _add_up(trees: Trees, verdict: Verdict, leaves: Int32Array, sums: FloatArray, own: bool) -> None:
-    """Sums of the leaves' outputs in the estimator's order, and in its own precision or in float64."""
+def _add_up(trees: Trees, rule: DecisionRule, leaves: Int32Array, sums: FloatArray, native: bool) -> None:
+    """Sums of the leaves' outputs in the estimator's order, and in its precision (``native``) or in float64."""
     for j in range(len(sums)):
-        sums[j] = verdict.start[j]
-    single = own and verdict.single
+        sums[j] = rule.start[j]
+    single = native and rule.single
     for tree in range(len(leaves)):
         leaf, output = trees.slot[leaves[tree]], trees.output[tree]
         first = 0 if output < 0 else output
@@ -228,32 +230,32 @@ def _add_up(trees: Trees, verdict: Verdict, leaves: Int32Array, sums: FloatArray
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _judge_rows(
-    trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray, first: int, last: int, out: FloatArray
+def _lead_rows(
+    trees: Trees, rule: DecisionRule, space: SpaceArrays, Z: FloatArray, first: int, last: int, out: FloatArray
 ) -> None:
     """How far rows are on the favourable side."""
-    sums = np.empty(len(verdict.start))
+    sums = np.empty(len(rule.start))
     for begin in range(first, last, CHUNK):
-        _, leaves = _settle(trees, ground, Z, begin, min(last, begin + CHUNK))
+        _, leaves = _find_leaves(trees, space, Z, begin, min(last, begin + CHUNK))
         for row in range(len(leaves)):
-            _add_up(trees, verdict, leaves[row], sums, True)
-            ahead = lead(verdict, sums)
-            # rounding may give a tie to either side; the decision has the last word
-            out[begin + row] = max(ahead, 0.0) if decide(verdict, sums) else min(ahead, -SMALLEST_DOUBLE)
+            _add_up(trees, rule, leaves[row], sums, True)
+            ahead = lead(rule, sums)
+            # rounding may put a tie on either side: `decide` determines the sign
+            out[begin + row] = max(ahead, 0.0) if decide(rule, sums) else min(ahead, -SMALLEST_DOUBLE)
 
 
 # -- rays ----------------------------------------------------------------------------------------------------------
 
 
-class Journey(NamedTuple):
-    """How each slot moves along the current ray; entries of slots that do not move mean nothing."""
+class Motion(NamedTuple):
+    """How each slot moves along the current ray; entries of slots that do not move are undefined."""
 
     kind: Int32Array  # (slots,)
     step: FloatArray
     pace: FloatArray  # k per unit
     low: FloatArray
     high: FloatArray
-    origin: FloatArray  # where it sets out from: its value, or the end of its range where it enters
+    origin: FloatArray  # where it starts: its value, or the end of its range where it enters
     other: FloatArray  # value after a switch
     when: FloatArray  # k from which a switch has happened
     final: FloatArray  # value at the limit
@@ -261,7 +263,7 @@ class Journey(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """Splits on a row's own paths, in a list for each slot."""
+    """Splits on a row's paths, as a linked list for each slot."""
 
     first: Int32Array  # (slots,) -1 where there is none
     following: Int32Array
@@ -271,7 +273,7 @@ class Splits(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Splits that change further along the ray: on a heap those that do so soon, in buckets the others."""
+    """Splits that change further along the ray: on a heap those that change soon, in buckets the others."""
 
     k: FloatArray
     node: Int32Array
@@ -303,16 +305,16 @@ def _find_splits(trees: Trees, watched: ByteArray, bits: np.uint64, leaves: Int3
 
 
 @njit(cache=True, error_model="numpy")
-def _set_out(ground: Ground, routes: Routes, d: int, x: FloatArray, limit: float, on: Journey) -> int:
-    """Say how each slot of a row moves along direction d; return how many do."""
-    n, width = 0, len(ground.low)
+def _start_ray(space: SpaceArrays, routes: Routes, d: int, x: FloatArray, limit: float, on: Motion) -> int:
+    """Fill in how each slot of a row moves along direction d; return how many do."""
+    n, width = 0, len(space.low)
     for q in range(routes.mover_start[d], routes.mover_start[d + 1]):
         c = routes.mover_column[q]
         if x[c] != x[c]:  # missing stays missing
             continue
-        kind = WHOLE if ground.whole[c] else LINEAR
-        step, low, high = routes.mover_step[q], ground.low[c], ground.high[c]
-        if x[c] > high if step > 0.0 else x[c] < low:  # led away from its range
+        kind = WHOLE if space.whole[c] else LINEAR
+        step, low, high = routes.mover_step[q], space.low[c], space.high[c]
+        if x[c] > high if step > 0.0 else x[c] < low:  # moving away from its range
             continue
         origin = max(x[c], low) if step > 0.0 else min(x[c], high)
         final = value_at(limit, kind, origin, step, low, high, 0.0, 0.0)
@@ -328,8 +330,8 @@ def _set_out(ground: Ground, routes: Routes, d: int, x: FloatArray, limit: float
         bound = routes.bounds[routes.bound_start[q] + code]
         if not bound < limit:
             continue
-        for i in range(3):  # the category left, the category reached, and the block's own slot
-            slot = width + b if i == 2 else ground.block_start[b] + (code if i == 0 else target)
+        for i in range(3):  # the old category, the new category, and the block's slot
+            slot = width + b if i == 2 else space.block_start[b] + (code if i == 0 else target)
             after = float(target) if i == 2 else float(i)
             on.kind[slot], on.when[slot], on.other[slot], on.final[slot] = SWITCH, _above(bound), after, after
             on.origin[slot] = x[slot]
@@ -340,7 +342,7 @@ def _set_out(ground: Ground, routes: Routes, d: int, x: FloatArray, limit: float
 
 @njit(cache=True, error_model="numpy")
 def _push(events: Events, n: int, k: float, node: int, tree: int) -> None:
-    """Put an event on a heap of n."""
+    """Push an event onto a heap of n."""
     while n > 0:
         up = (n - 1) >> 1
         if events.k[up] <= k:
@@ -352,24 +354,24 @@ def _push(events: Events, n: int, k: float, node: int, tree: int) -> None:
 
 @njit(cache=True, error_model="numpy")
 def _pop(events: Events, n: int) -> None:
-    """Take the first event from a heap of n + 1."""
-    k, place = events.k[n], 0
+    """Pop the first event from a heap of n + 1."""
+    k, index = events.k[n], 0
     while True:
-        down = 2 * place + 1
+        down = 2 * index + 1
         if down >= n:
             break
         if down + 1 < n and events.k[down + 1] < events.k[down]:
             down += 1
         if events.k[down] >= k:
             break
-        events.k[place], events.node[place], events.tree[place] = events.k[down], events.node[down], events.tree[down]
-        place = down
-    events.k[place], events.node[place], events.tree[place] = k, events.node[n], events.tree[n]
+        events.k[index], events.node[index], events.tree[index] = events.k[down], events.node[down], events.tree[down]
+        index = down
+    events.k[index], events.node[index], events.tree[index] = k, events.node[n], events.tree[n]
 
 
 @njit(cache=True, error_model="numpy")
 def _next_cut(trees: Trees, odd: int, width: int, here: float, final: float) -> tuple[float, bool]:
-    """The cut at which a slot on its way to its final value first changes an odd predicate; whether one does."""
+    """The cut at which a slot first changes an odd predicate before its final value, and whether there is one."""
     slot, start = trees.odd_slot[odd], trees.odd_start[odd]
     is_block = slot >= width
     piece = _piece(trees.odd_cut, start, here, is_block)
@@ -387,8 +389,8 @@ def _next_cut(trees: Trees, odd: int, width: int, here: float, final: float) -> 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _follow_rays(
     trees: Trees,
-    verdict: Verdict,
-    ground: Ground,
+    rule: DecisionRule,
+    space: SpaceArrays,
     routes: Routes,
     Z: FloatArray,
     limit: FloatArray,
@@ -397,10 +399,10 @@ def _follow_rays(
     last: int,
     out: FloatArray,
 ) -> None:
-    """First favourable scalar, from a start on, of some rows along every direction."""
-    width, n_trees, n_slots = Z.shape[1], len(trees.roots), Z.shape[1] + len(ground.block_start)
+    """First favourable scalar, not below ``start``, of some rows along every direction."""
+    width, n_trees, n_slots = Z.shape[1], len(trees.roots), Z.shape[1] + len(space.block_start)
     threshold, slots, children, end = trees.threshold, trees.slot, trees.child, trees.end
-    # A split waits at most once: nobody comes back to a path that was left, unless odd predicates let them.
+    # A split waits at most once: no row comes back to a path that it left, except through odd predicates.
     most = len(threshold) // 2 + 1
     any_odd = len(trees.odd_slot) > 0
     waiting = np.zeros(len(threshold) if any_odd else 0, np.bool_)
@@ -421,7 +423,7 @@ def _follow_rays(
         np.empty(most, np.int32),
         np.empty(N_BUCKETS, np.int32),
     )
-    on = Journey(
+    on = Motion(
         np.zeros(n_slots, np.int32),
         np.empty(n_slots),
         np.empty(n_slots),
@@ -437,25 +439,25 @@ def _follow_rays(
     origin = on.origin
     event_k, event_node, event_tree, bucket = events.k, events.node, events.tree, events.bucket
     now = np.empty(n_trees, np.int32)
-    sums, at_start, running = np.empty(len(verdict.start)), np.empty(len(verdict.start)), np.empty(len(verdict.start))
+    sums, at_start, running = np.empty(len(rule.start)), np.empty(len(rule.start)), np.empty(len(rule.start))
     bits = np.uint64(0)
     for slot in range(n_slots):
         if routes.watched[slot]:
             bits |= np.uint64(1) << np.uint64(slot & 63)
 
     begin = first - CHUNK
-    values, leaves = _settle(trees, ground, Z, first, first)
+    values, leaves = _find_leaves(trees, space, Z, first, first)
     for at in range(first, last):
         if at >= begin + CHUNK:
             begin = at
-            values, leaves = _settle(trees, ground, Z, begin, min(last, begin + CHUNK))
+            values, leaves = _find_leaves(trees, space, Z, begin, min(last, begin + CHUNK))
         row = at - begin
         x = values[row]
-        total_at_start = verdict.origin
+        total_at_start = rule.origin
         for tree in range(n_trees):
             total_at_start += threshold[leaves[row, tree]]
-        if not verdict.scalar:
-            _add_up(trees, verdict, leaves[row], at_start, False)
+        if not rule.scalar:
+            _add_up(trees, rule, leaves[row], at_start, False)
         _find_splits(trees, routes.watched, bits, leaves[row], splits)
         for d in range(len(limit)):
             furthest = min(limit[d, at], LARGEST_DOUBLE)
@@ -463,7 +465,7 @@ def _follow_rays(
             out[d, at] = np.inf
             if not furthest >= earliest:
                 continue
-            n_moving = _set_out(ground, routes, d, x, furthest, on)
+            n_moving = _start_ray(space, routes, d, x, furthest, on)
 
             # Splits on the row's paths that will change
             n_fresh, n_events, n_later = 0, 0, 0
@@ -485,18 +487,18 @@ def _follow_rays(
             total, n_changes, k = total_at_start, n_trees, 0.0
             per_bucket, open_bucket = N_BUCKETS / furthest if furthest > 1e-300 else 0.0, 0
             while True:
-                # Favourable as things stand?
-                ahead = total - verdict.boundary if verdict.scalar else lead(verdict, running)
-                slack = verdict.band + verdict.drift * n_changes
+                # Favourable at this k?
+                ahead = total - rule.boundary if rule.scalar else lead(rule, running)
+                slack = rule.band + rule.drift * n_changes
                 favourable = ahead > slack
                 if not favourable and ahead >= -slack:
-                    _add_up(trees, verdict, now, sums, True)
-                    favourable = decide(verdict, sums)
+                    _add_up(trees, rule, now, sums, True)
+                    favourable = decide(rule, sums)
                 if favourable and k >= earliest:
                     out[d, at] = k
                     break
 
-                # What comes next: fresh splits go on the heap or into buckets, and buckets open up to the heap's first.
+                # The next event: fresh splits go onto the heap or into buckets; buckets up to the heap's first open.
                 while True:
                     for f in range(n_fresh):
                         node = fresh_node[f]
@@ -505,14 +507,14 @@ def _follow_rays(
                             cut = threshold[node]
                             if kind[slot] == SWITCH:
                                 soon = when[slot] * per_bucket
-                            else:  # rounding and half steps leave the change no earlier than this
+                            else:  # with rounding and half steps, the change comes no earlier than this
                                 far = (cut - origin[slot]) if step[slot] > 0.0 else (origin[slot] - cut)
                                 far -= ROUNDING * (abs(cut) + abs(origin[slot]))
                                 soon = (far - 0.5 if kind[slot] == WHOLE else far) * on.pace[slot] * per_bucket
-                            place = int(max(0.0, min(soon, N_BUCKETS - 1.0)))
-                            if place > open_bucket:
+                            index = int(max(0.0, min(soon, N_BUCKETS - 1.0)))
+                            if index > open_bucket:
                                 events.later_node[n_later], events.later_tree[n_later] = node, fresh_tree[f]
-                                events.later_next[n_later], bucket[place] = bucket[place], n_later
+                                events.later_next[n_later], bucket[index] = bucket[index], n_later
                                 n_later += 1
                                 continue
                         else:
@@ -561,7 +563,7 @@ def _follow_rays(
                     before = now[tree]
                     child = children[node]
                     if before < child or before >= end[node]:
-                        continue  # the path has left this split already
+                        continue  # the path no longer passes this split
                     while child >= 0:
                         slot = slots[node]
                         is_odd = slot < 0
@@ -593,7 +595,7 @@ def _follow_rays(
                         continue
                     now[tree] = node
                     n_changes += 1
-                    if verdict.scalar:
+                    if rule.scalar:
                         total += threshold[node] - threshold[before]
                     elif trees.output[tree] >= 0:
                         gained = trees.outputs[slots[node], 0] - trees.outputs[slots[before], 0]
@@ -605,28 +607,28 @@ def _follow_rays(
             for q in range(n_moving):
                 kind[on.moving[q]] = 0
             if any_odd:
-                for place in range(n_events):
-                    waiting[event_node[place]] = False
-                for place in range(n_fresh):
-                    waiting[fresh_node[place]] = False
+                for index in range(n_events):
+                    waiting[event_node[index]] = False
+                for index in range(n_fresh):
+                    waiting[fresh_node[index]] = False
                 for item in range(n_later):
                     waiting[events.later_node[item]] = False
 
 
-# -- from outside --------------------------------------------------------------------------------------------------
+# -- entry points --------------------------------------------------------------------------------------------------
 
 
-def leads(trees: Trees, verdict: Verdict, ground: Ground, Z: FloatArray) -> FloatArray:
+def leads(trees: Trees, rule: DecisionRule, space: SpaceArrays, Z: FloatArray) -> FloatArray:
     """How far each row is on the favourable side; negative where it is not favourable."""
     out = np.empty(len(Z))
-    over_rows(len(Z), lambda first, last: _judge_rows(trees, verdict, ground, Z, first, last, out))
+    over_rows(len(Z), lambda first, last: _lead_rows(trees, rule, space, Z, first, last, out))
     return out
 
 
 def follow(
     trees: Trees,
-    verdict: Verdict,
-    ground: Ground,
+    rule: DecisionRule,
+    space: SpaceArrays,
     routes: Routes,
     Z: FloatArray,
     limit: FloatArray,
@@ -639,7 +641,7 @@ def follow(
     out = np.empty(limit.shape)
 
     def work(first: int, last: int) -> None:
-        _follow_rays(trees, verdict, ground, routes, Z, limit, start, first, last, out)
+        _follow_rays(trees, rule, space, routes, Z, limit, start, first, last, out)
 
     over_rows(len(Z), work, few=max(CHUNK, FEW_RAYS // max(1, len(limit))))
     return out

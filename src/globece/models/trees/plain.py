@@ -1,6 +1,6 @@
-"""The twin of :mod:`globece.models.trees.kernel` in plain NumPy: slow, short, and with nothing clever in it.
+"""The plain NumPy twin of :mod:`globece.models.trees.kernel`: slow and simple.
 
-It tries every scalar at which any split at all could change its answer, in order. A test holds the two equal.
+It tries every scalar at which any split could change its answer, in order. A test checks that the two agree.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import numpy as np
 
 from globece import rays
 from globece.models.doubles import last_alike
+from globece.models.trees.decision_rule import DecisionRule, plain_decide
 from globece.models.trees.kernel import SMALLEST_DOUBLE, Trees
-from globece.models.trees.verdict import Verdict, plain_decide
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 
 def plain_leaves(trees: Trees, space: FeatureSpace, Z: FloatArray) -> IntArray:
-    """Node of the leaf that each tree gives each row."""
+    """Node of each row's leaf in each tree."""
     codes = [space.codes(Z, f) for f in space.blocks]
     values = np.column_stack([Z, *codes]) if codes else Z
     leaves = np.empty((len(Z), len(trees.roots)), dtype=np.int64)
@@ -42,11 +42,11 @@ def plain_leaves(trees: Trees, space: FeatureSpace, Z: FloatArray) -> IntArray:
     return leaves
 
 
-def plain_sums(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray) -> FloatArray:
+def plain_sums(trees: Trees, rule: DecisionRule, space: FeatureSpace, Z: FloatArray) -> FloatArray:
     """Sums of the leaves' outputs, added up as the estimator does."""
     leaves = plain_leaves(trees, space, Z)
-    kind = np.float32 if verdict.single else np.float64
-    sums = np.tile(verdict.start.astype(kind), (len(Z), 1))
+    kind = np.float32 if rule.single else np.float64
+    sums = np.tile(rule.start.astype(kind), (len(Z), 1))
     for tree, output in enumerate(trees.output):
         added = trees.outputs[trees.slot[leaves[:, tree]]].astype(kind)
         if output < 0:
@@ -56,13 +56,13 @@ def plain_sums(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArra
     return sums.astype(np.float64)
 
 
-def plain_favourable(trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray) -> BoolArray:
+def plain_favourable(trees: Trees, rule: DecisionRule, space: FeatureSpace, Z: FloatArray) -> BoolArray:
     """Whether each row gets the favourable outcome."""
-    return plain_decide(verdict, plain_sums(trees, verdict, space, Z))
+    return plain_decide(rule, plain_sums(trees, rule, space, Z))
 
 
 def plain_first_flip(
-    trees: Trees, verdict: Verdict, space: FeatureSpace, Z: FloatArray, directions: FloatArray, limit: FloatArray
+    trees: Trees, rule: DecisionRule, space: FeatureSpace, Z: FloatArray, directions: FloatArray, limit: FloatArray
 ) -> FloatArray:
     """Smallest k at which each row is favourable along each direction; ``inf`` where there is none up to the limit."""
     out = np.full(limit.shape, np.inf)
@@ -72,7 +72,7 @@ def plain_first_flip(
             if not k.size:
                 continue
             there = rays.positions(space, np.repeat(Z[row : row + 1], len(k), axis=0), delta, k)
-            favourable = plain_favourable(trees, verdict, space, there)
+            favourable = plain_favourable(trees, rule, space, there)
             if favourable.any():
                 out[d, row] = k[favourable.argmax()]
     return out

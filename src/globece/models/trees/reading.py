@@ -1,4 +1,4 @@
-"""What a reader gives: trees in one table, and what their library makes of the sums of their leaves."""
+"""The result of reading an ensemble: trees in one table, and how predictions follow from the sums of leaves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import ModelError
-from globece.models.trees.compiling import Category, Sight, TreeTable
-from globece.models.trees.verdict import LARGEST
+from globece.models.trees.compiling import Category, Conversion, TreeTable
+from globece.models.trees.decision_rule import LARGEST
 from globece.space import FloatArray, IntArray
 
 Function = Callable[[FloatArray], FloatArray]
@@ -19,31 +19,31 @@ Function = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An ensemble, and what its library makes of the sums of its leaves.
+    """An ensemble, and how predictions follow from the sums of its leaves.
 
     Attributes
     ----------
     table
         The trees.
     output
-        For each tree the output that it adds to; -1 if its leaves hold them all.
+        For each tree the output that it adds to; -1 if its leaves hold all outputs.
     start
-        What each output's sum starts from.
+        Initial value of each output's sum.
     single
         Whether the sums are float32.
     classes
         Labels of a classifier.
     value
-        Of one output: the prediction, or a classifier's probability of its second class, by the sum.
+        With one output: the prediction, or a classifier's probability of its second class, from the sum.
     second
-        Of one output: whether a classifier predicts its second class, by the sum.
+        With one output: whether a classifier predicts its second class, from the sum.
     rule
-        Of several outputs: how one is chosen; see :mod:`globece.models.trees.kernel`.
+        With several outputs: how the class is chosen; see :mod:`globece.models.trees.decision_rule`.
     divisor
-        What the sums are divided by, where leaves hold probabilities.
+        Sums are divided by it, where leaves hold probabilities.
     shares
-        Of several outputs: whether probabilities are a softmax of all, although a leaf holds every output; where it
-        does, each is otherwise ``value`` of its own sum.
+        With several outputs in each leaf: whether probabilities are a softmax over all of them, instead of ``value``
+        of each sum.
     """
 
     table: TreeTable
@@ -59,9 +59,12 @@ class Reading:
 
 
 def table_of(
-    trees: Iterable[dict[str, Any]], outputs: Sequence[FloatArray], sight: Sight, categories: Sequence[Category] = ()
+    trees: Iterable[dict[str, Any]],
+    outputs: Sequence[FloatArray],
+    conversion: Conversion,
+    categories: Sequence[Category] = (),
 ) -> TreeTable:
-    """Put trees one after the other; children come as places within their tree, leaves as -1."""
+    """Concatenate trees; children are indices within their tree, and the feature of a leaf is -1."""
     if not outputs:
         raise ModelError("the ensemble has no trees")
     columns: dict[str, list[NDArray[Any]]] = {}
@@ -71,17 +74,17 @@ def table_of(
             columns.setdefault(name, []).append(column)
     sizes = np.array([len(part) for part in columns["feature"]])
     flat = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return flat_table(sizes, flat, np.concatenate(outputs), sight, categories)
+    return flat_table(sizes, flat, np.concatenate(outputs), conversion, categories)
 
 
 def flat_table(
     sizes: IntArray,
     columns: Mapping[str, NDArray[Any]],
     outputs: FloatArray,
-    sight: Sight,
+    conversion: Conversion,
     categories: Sequence[Category] = (),
 ) -> TreeTable:
-    """The same, of trees whose nodes lie one after the other already; ``sizes`` are their numbers of nodes."""
+    """The same for trees whose nodes are concatenated already; ``sizes`` are their numbers of nodes."""
     if not len(sizes):
         raise ModelError("the ensemble has no trees")
     roots = np.cumsum(sizes) - sizes
@@ -96,13 +99,13 @@ def flat_table(
         np.where(is_leaf, -1, columns["right"] + first).astype(np.int64),
         roots.astype(np.int64),
         outputs.astype(np.float64),
-        sight,
+        conversion,
         tuple(categories),
     )
 
 
 def labels_of(estimator: Any, n_outputs: int = 1) -> tuple[Any, ...] | None:
-    """Classes; those of a bare booster with several outputs are their places."""
+    """Classes; those of a bare booster with several outputs are their indices."""
     labels = getattr(estimator, "classes_", None)
     if labels is not None and len(labels):
         return tuple(np.asarray(labels).tolist())
@@ -110,10 +113,10 @@ def labels_of(estimator: Any, n_outputs: int = 1) -> tuple[Any, ...] | None:
 
 
 def whole(categories: NDArray[Any]) -> bool:
-    """Whether categories are whole numbers that a split can name as they are."""
+    """Whether categories are non-negative whole numbers, which splits refer to directly."""
     return all(isinstance(c, int | float) and c >= 0 and c == int(c) for c in present(categories))
 
 
 def present(categories: NDArray[Any]) -> tuple[Any, ...]:
-    """Categories without a missing one."""
+    """Categories except missing values."""
     return tuple(c for c in np.asarray(categories).tolist() if c is not None and c == c)

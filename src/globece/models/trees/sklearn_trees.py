@@ -1,4 +1,4 @@
-"""Trees, forests and boosting of scikit-learn."""
+"""scikit-learn's trees, forests and gradient boosting."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from globece.errors import ModelError
 from globece.models.known import is_kind
-from globece.models.trees.compiling import Category, Sight
+from globece.models.trees.compiling import Category, Conversion
+from globece.models.trees.decision_rule import LARGEST
 from globece.models.trees.reading import Function, Reading, labels_of, present, table_of, whole
-from globece.models.trees.verdict import LARGEST
 from globece.space import FloatArray, IntArray
 
 DUMMIES = ("DummyClassifier", "DummyRegressor")
@@ -31,15 +31,15 @@ def _sklearn_tree(tree: Any) -> dict[str, Any]:
 
 
 def read_forest(estimator: Any) -> Reading:
-    """A decision tree, a random forest, extremely randomised trees: the mean of what their leaves hold."""
+    """A decision tree, a random forest or extremely randomised trees: the mean of their leaves."""
     if estimator.n_outputs_ != 1:
-        raise ModelError(f"{type(estimator).__name__} has {estimator.n_outputs_} outputs; one is read")
+        raise ModelError(f"{type(estimator).__name__} has {estimator.n_outputs_} outputs; only one is supported")
     grown = [e.tree_ for e in getattr(estimator, "estimators_", [estimator])]
     n = len(grown)
     rows = [_sklearn_tree(t) for t in grown]
     outputs = [t.value[t.children_left < 0, 0, :] for t in grown]
     return Reading(
-        table_of(rows, outputs, Sight(single=True)),
+        table_of(rows, outputs, Conversion(single=True)),
         np.full(n, -1),
         np.zeros(outputs[0].shape[1]),
         False,
@@ -50,27 +50,27 @@ def read_forest(estimator: Any) -> Reading:
 
 
 def read_gradient_boosting(estimator: Any) -> Reading:
-    """Gradient boosting: scaled leaves on top of what its first estimator says of everybody."""
+    """Gradient boosting: scaled leaves added to a constant initial prediction."""
     first = estimator.init_
     if not (isinstance(first, str) or (is_kind(first, "sklearn", DUMMIES) and first.strategy in CONSTANT)):
-        raise ModelError(f"gradient boosting on top of {type(first).__name__} is not read")
+        raise ModelError(f"gradient boosting on top of {type(first).__name__} is not supported")
     start = estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_), dtype=np.float32))[0]
     grown = [e.tree_ for stage in estimator.estimators_ for e in stage]
     outputs = [estimator.learning_rate * t.value[t.children_left < 0, 0, :] for t in grown]
     labels = getattr(estimator, "classes_", None)
     return Reading(
-        table_of([_sklearn_tree(t) for t in grown], outputs, Sight(single=True)),
+        table_of([_sklearn_tree(t) for t in grown], outputs, Conversion(single=True)),
         np.arange(len(grown)) % len(start),
         np.asarray(start, dtype=np.float64),
         False,
         labels_of(estimator),
-        (lambda s: s) if labels is None else _second_chance(estimator._loss),
+        (lambda s: s) if labels is None else _second_probability(estimator._loss),
         lambda sums: sums >= 0.0,
         LARGEST,
     )
 
 
-def _second_chance(loss: Any) -> Function:
+def _second_probability(loss: Any) -> Function:
     """Probability of the second class as scikit-learn's loss computes it."""
 
     def probability(sums: FloatArray) -> FloatArray:
@@ -80,10 +80,10 @@ def _second_chance(loss: Any) -> Function:
 
 
 def read_hist_gradient_boosting(estimator: Any) -> Reading:
-    """Gradient boosting on histograms, its own splits by category included."""
+    """Histogram-based gradient boosting, including its native splits by category."""
     mapper, preprocessor = estimator._bin_mapper, estimator._preprocessor
-    known, place_of = mapper.make_known_categories_bitsets()
-    # The encoder puts features split by category first and numbers their categories.
+    known, index_of = mapper.make_known_categories_bitsets()
+    # The encoder puts categorical features first and numbers their categories.
     is_categorical = np.zeros(estimator.n_features_in_, bool) if preprocessor is None else estimator.is_categorical_
     original = np.r_[np.flatnonzero(is_categorical), np.flatnonzero(~np.asarray(is_categorical, dtype=bool))]
     lists = [] if preprocessor is None else preprocessor.named_transformers_["encoder"].categories_
@@ -98,7 +98,7 @@ def read_hist_gradient_boosting(estimator: Any) -> Reading:
             for i in np.flatnonzero(inner & (nodes["is_categorical"] == 1)):
                 j, missing_left = int(nodes["feature_idx"][i]), bool(nodes["missing_go_to_left"][i])
                 left = _members(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][i]])
-                seen = np.union1d(_members(known[place_of[j]]), left)
+                seen = np.union1d(_members(known[index_of[j]]), left)
                 codes = named[j][seen] if named else seen
                 category[i] = len(categories)
                 categories.append(Category(codes, np.isin(seen, left), missing_left, missing_left))
@@ -116,12 +116,12 @@ def read_hist_gradient_boosting(estimator: Any) -> Reading:
     n_outputs = estimator.n_trees_per_iteration_
     labels, loss = getattr(estimator, "classes_", None), estimator._loss
     return Reading(
-        table_of(rows, leaves, Sight(), categories),
+        table_of(rows, leaves, Conversion(), categories),
         np.arange(len(rows)) % n_outputs,
         np.ravel(estimator._baseline_prediction).astype(np.float64),
         False,
         labels_of(estimator),
-        (lambda s: np.asarray(loss.link.inverse(s))) if labels is None else _second_chance(loss),
+        (lambda s: np.asarray(loss.link.inverse(s))) if labels is None else _second_probability(loss),
         lambda sums: sums > 0.0,
         LARGEST,
     )

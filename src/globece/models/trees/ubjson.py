@@ -1,7 +1,7 @@
-"""Universal Binary JSON, as XGBoost writes its models: numbers as they lie in memory, not digit by digit.
+"""Universal Binary JSON, the binary format of XGBoost's models.
 
-Only what such a file holds is read: objects, arrays (of one type, or of any), strings, numbers, true, false and null.
-See https://ubjson.org for the format.
+Only what such files contain is supported: objects, arrays (typed or not), strings, numbers, true, false and null. See
+https://ubjson.org for the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OBJECT, END_OBJECT, ARRAY, END_ARRAY, TYPE, COUNT, STRING, LONG = b"{}[]$#SL"
 
 
 def loads(raw: bytes) -> Any:
-    r"""What a document holds; arrays of one type of number come as NumPy arrays over the bytes.
+    r"""Parse a document; typed arrays of numbers become NumPy arrays over the bytes.
 
     >>> loads(b"{U\x01aU\x05U\x01b[$U#U\x02\x07\x08}")
     {'a': 5, 'b': array([7, 8], dtype=uint8)}
@@ -34,7 +34,7 @@ def loads(raw: bytes) -> Any:
 
 
 def _value(raw: bytes, at: int) -> tuple[Any, int]:
-    """The value that starts here, and where the next one does."""
+    """The value at this offset, and the offset of the next one."""
     kind = raw[at]
     if kind == OBJECT:
         return _object(raw, at + 1)
@@ -51,8 +51,8 @@ def _value(raw: bytes, at: int) -> tuple[Any, int]:
 
 
 def _whole(raw: bytes, at: int) -> tuple[int, int]:
-    """A length."""
-    if raw[at] == LONG:  # as XGBoost writes all of them
+    """A length, and the offset after it."""
+    if raw[at] == LONG:  # the type that XGBoost always uses
         return int.from_bytes(raw[at + 1 : at + 9], "big"), at + 9
     value, after = _value(raw, at)
     return int(value), after
@@ -67,7 +67,7 @@ def _object(raw: bytes, at: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
     while raw[at] != END_OBJECT:
         name, at = _text(raw, at)
-        found[name], at = _array(raw, at + 1) if raw[at] == ARRAY else _value(raw, at)
+        found[name], at = _value(raw, at)
     return found, at + 1
 
 
