@@ -24,9 +24,10 @@ from globece.errors import (
 )
 from globece.models.base import Allowance, Model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
+from globece.models.clearance import DOUBLE
 from globece.models.compiling.checking import check
 from globece.models.compiling.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
-from globece.models.compiling.final import KERNELS, LinearRule, half_spaces, is_linear, unwrap
+from globece.models.compiling.final import KERNELS, Final, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
@@ -318,7 +319,7 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     try:
         planes = half_spaces(estimator, final.favourable, final.threshold)
         by_trees = planes is None and trees.supports(estimator)
-        sparse = by_trees and _library(estimator) == "xgboost" and _is_sparse(final.steps, space)
+        sparse = by_trees and _library(estimator) == "xgboost" and hasattr(_transformed(final.steps, space), "toarray")
         reading = tree_import.read(estimator, sparse=sparse) if by_trees else None
     except GlobeCEError as error:
         raise NotCompiled(f"step {name}: {error}") from error
@@ -342,6 +343,7 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
                 closed=planes.closed,
                 name=name,
                 probability=final.threshold,
+                unit=DOUBLE if _sums_doubles(final, space) else None,
             )
         if reading is not None:
             inputs = _tree_inputs(estimator, values, name)
@@ -358,17 +360,24 @@ def _library(estimator: Any) -> str:
     return "" if known is None else known.__module__.split(".")[0]
 
 
-def _is_sparse(steps: Sequence[Any], space: FeatureSpace) -> bool:
-    """Whether the steps return a sparse matrix, tried on one row."""
-    if not steps:
-        return False
+def _transformed(steps: Sequence[Any], space: FeatureSpace) -> Any:
+    """What the steps return for one row."""
     rows = space.decode(base_row(space)[None])
     for step in steps:
         if step is not None and not isinstance(step, str):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 rows = step.transform(rows)
-    return hasattr(rows, "toarray")
+    return rows
+
+
+def _sums_doubles(final: Final, space: FeatureSpace) -> bool:
+    """Whether the estimator sums in double precision, whatever the types of the user's columns are."""
+    if kind_of(final.estimator) in KERNELS:
+        return True  # libsvm takes doubles only
+    if not any(step is not None and not isinstance(step, str) for step in final.steps):
+        return False
+    return bool(getattr(_transformed(final.steps, space), "dtype", None) == np.float64)
 
 
 def _check_names(estimator: Any, names: list[str], name: str) -> None:

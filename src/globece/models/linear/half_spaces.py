@@ -99,6 +99,7 @@ class LinearModel(Model):
         closed: BoolArray | None = None,
         name: str = "linear model",
         probability: float | None = None,
+        unit: float | None = None,
     ) -> LinearModel:
         """Compose half-spaces over a model's inputs with the steps that made these inputs.
 
@@ -114,6 +115,8 @@ class LinearModel(Model):
             What to call the model.
         probability
             Threshold on the probability, where margins are converted to probabilities.
+        unit
+            Unit roundoff of the estimator's sums; by default that of the columns' types.
 
         Raises
         ------
@@ -138,7 +141,7 @@ class LinearModel(Model):
         if any(isinstance(s, Number) and s.fill is not None and s.fill != fill[s.column] for s in inputs):
             raise ValueError("one column is filled in two ways")
         fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing, but 0 times NaN would be NaN
-        unit, centre = unit_of_sum(space, inputs), centre_of(space, inputs)
+        unit, centre = unit_of_sum(space, inputs) if unit is None else unit, centre_of(space, inputs)
         offsets = np.array(intercept, dtype=np.float64)
         for source, c in zip(inputs, coef.T, strict=True):
             if isinstance(source, Number):
