@@ -360,7 +360,7 @@ def cost_bins(ax: Axes, paid: FloatArray, budget: float, width: float | None = N
     """Width and edges of the bins of a histogram of costs, and where the axis ends."""
     last = float(paid.max()) if paid.size else budget
     width = width or _round_width(last / 24)
-    edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
+    edges = (np.arange(int(last / width + 0.5) + 2, dtype=np.float64) - 0.5) * width
     return width, edges, cost_axis(ax, max(last, float(edges[-1])), budget)
 
 
