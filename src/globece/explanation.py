@@ -369,7 +369,7 @@ class Explanation(FieldsOnly, Recourse):
         rows = Rows.read(self.space, X)
         if not len(rows):
             raise InvalidDataError("the frame has no rows")
-        favourable = np.concatenate([asked.own.favourable(Z) for _, Z in rows.chunks()])
+        favourable = np.concatenate([asked.unconditioned.favourable(Z) for _, Z in rows.chunks()])
 
         def applied(case: Case) -> Explanation:
             notes = (*self.provenance.notes, "directions applied to other rows")
