@@ -251,7 +251,8 @@ def check_numbers(name: str, value: Any, allowed: str = "a list of numbers", *, 
     """Return ``value`` as a vector of doubles if it is a list of finite numbers >= ``low``; otherwise raise."""
     try:
         given = np.asarray(value)
-        numeric = given.dtype.kind in "iuf" or (given.dtype.kind == "O" and all(_is_number(v) for v in given.flat))
+        plain = given.dtype.kind == "O" and all(_plain_number(v) is not None for v in given.flat)
+        numeric = plain or given.dtype.kind in "iuf"
         numbers: NDArray[np.float64] | None = given.astype(np.float64) if numeric and given.ndim == 1 else None
     except Exception as error:  # anything may happen when an arbitrary object is converted
         raise wrong(name, allowed, value) from error
@@ -260,10 +261,6 @@ def check_numbers(name: str, value: Any, allowed: str = "a list of numbers", *, 
     if (numbers < low).any():
         raise wrong(name, allowed, value)
     return numbers
-
-
-def _is_number(value: Any) -> bool:
-    return _plain_number(value) is not None
 
 
 def check_matrix(name: str, value: Any, width: int, what: str = "an encoded matrix") -> NDArray[np.float64]:

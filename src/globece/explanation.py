@@ -6,6 +6,7 @@ are plain data derived from it without calling the model again; plots and files 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -368,7 +369,7 @@ class Explanation(FieldsOnly, Recourse):
         rows = Rows.read(self.space, X)
         if not len(rows):
             raise InvalidDataError("the frame has no rows")
-        favourable = np.concatenate([asked.own.favourable(Z) for _, Z in rows.chunks()])
+        favourable = np.concatenate([asked.unconditioned.favourable(Z) for _, Z in rows.chunks()])
 
         def applied(case: Case) -> Explanation:
             notes = (*self.provenance.notes, "directions applied to other rows")
@@ -458,8 +459,9 @@ class Explanation(FieldsOnly, Recourse):
         p = self.provenance
         if self.is_empty:
             return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
+        unknown = f", of whom {self.n_unknown:,} are unknown and not counted" if self.n_unknown else ""
         lines = [
-            f"{self.n_affected + self.n_unknown:,} of {self.n_rows:,} rows are affected{self._said_unknown}; "
+            f"{self.n_affected + self.n_unknown:,} of {self.n_rows:,} rows are affected{unknown}; "
             f"favourable: {p.favourable}; model: {p.model}.",
             f"{_directions(self.n_directions)} {self.coverage:.1%} "
             f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
@@ -470,10 +472,6 @@ class Explanation(FieldsOnly, Recourse):
             lines.append(f"Counterfactuals keep clear of relative rounding errors of {p.clearance:.1g}.")
         lines += [f"Note: {note}." for note in p.notes]
         return "\n".join(lines)
-
-    @property
-    def _said_unknown(self) -> str:
-        return f", of whom {self.n_unknown:,} are unknown and not counted" if self.n_unknown else ""
 
     def __repr__(self) -> str:
         """A short description."""
@@ -562,14 +560,18 @@ def _cost(value: float) -> str:
 
 def _chart_html(chart: RulesChart) -> str:
     head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-    lines = ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
-    for record in chart.records():
-        lines.append("<tr>" + "".join(f"<td>{escape(_cell(name, v))}</td>" for name, v in record.items()) + "</tr>")
-    lines.append("</tbody></table>")
+    text = html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
     if chart.additions:
         listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
-        lines.append(f"<p>Added along the way: {escape(listed)}</p>")
-    return "".join(lines)
+        text += f"<p>Added along the way: {escape(listed)}</p>"
+    return text
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for notebooks."""
+    heads = "".join(f"<th>{escape(text)}</th>" for text in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(name: str, value: Any) -> str:

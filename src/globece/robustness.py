@@ -64,7 +64,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     tried = check_numbers("margins", margins, allowed, low=0.0)
     if not tried.size or (np.diff(tried) <= 0).any():
         raise wrong("margins", allowed, margins)
-    box = None if explanation.model is None else explanation.model.own
+    box = None if explanation.model is None else explanation.model.unconditioned
     if box is None or not hasattr(box, "decide"):
         raise InvalidParameterError("this explanation has no model: it was read from a file, or built by hand")
     Z, cost = explanation.inputs, explanation.cost

@@ -449,6 +449,13 @@ class FeatureSpace(FieldsOnly):
         position = Z[:, feature.start]
         return np.where(np.isnan(position), -1, position).astype(np.int64)
 
+    def block_codes(self, Z: FloatArray) -> IntArray:
+        """Position of each row's category in each block: ``(n, blocks)``."""
+        out = np.empty((len(Z), len(self.blocks)), dtype=np.int64)
+        for i, f in enumerate(self.blocks):
+            out[:, i] = self.codes(Z, f)
+        return out
+
     def round(self, Z: FloatArray) -> FloatArray:
         """Round a matrix to a valid one: one-hot blocks, ranges, whole numbers, ordinal positions.
 

@@ -75,7 +75,7 @@ class TestRobust(ModelContract):
     def test_outcomes_are_booleans_and_margins_agree(self, case: ModelCase) -> None:
         outcome = case.model.favourable(case.rows)
         assert outcome.dtype == bool
-        assert (outcome <= case.model.own.favourable(case.rows)).all()
+        assert (outcome <= case.model.unconditioned.favourable(case.rows)).all()
 
 
 def test_a_black_box_among_them_is_searched() -> None:

@@ -149,7 +149,7 @@ def test_no_gap_is_told_from_too_little_evidence() -> None:
     few = audited(MODEL, rows(110, seed=3), audit_settings=AuditSettings(smallest=10, checks=False, relevant=0.2))
     assert few.verdict.conclusion == "not enough evidence"
     assert "not enough evidence" in few.verdict.text.lower()
-    assert any("probability" in warning for warning in few.verdict.warnings)
+    assert any("power" in warning for warning in few.verdict.warnings)
 
 
 def test_no_recourse_is_a_censored_value() -> None:
@@ -334,14 +334,14 @@ def test_overlapping_masks_say_where() -> None:
     ("given", "message"),
     [
         ({"by": "sex"}, "by names unknown column 'sex'; there are .*'foreign'.*array of labels"),
-        ({"by": "income"}, "different values: say how to cut it"),
+        ({"by": "income"}, "different values: say how to bin it"),
         ({"by": {"income": [5, 5]}}, r"by\['income'\] must be ascending edges"),
         ({"by": {"income": "x"}}, r"by\['income'\] must be ascending edges"),
         ({"by": 7}, "by must be a column"),
         ({"by": []}, "by must be a column"),
         ({"by": ["foreign", "foreign"]}, "names a column twice"),
         ({"by": np.zeros(3)}, "a label for each of 60 rows"),
-        ({"by": {"a": np.zeros(60, dtype=bool)}}, "a mask of no row"),
+        ({"by": {"a": np.zeros(60, dtype=bool)}}, "a mask without any row"),
         ({"by": {"a": np.zeros(3, dtype=bool)}}, "a mask of 60 rows"),
         ({"by": "foreign", "reference": "x"}, "reference must be one of the groups"),
         ({"by": "foreign", "control": "nobody"}, "control names unknown column"),

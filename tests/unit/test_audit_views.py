@@ -158,7 +158,7 @@ def test_the_command_cuts_numbers(table: Path) -> None:
         (("--study", "1", "--by", "sex"), "--study brings its own"),
         (("DATA", "--model", "logistic", "--outcome", "approved"), "needs DATA, --model and --by"),
         (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "race"), "--by names unknown feature"),
-        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "age"), "say how to cut it"),
+        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "age"), "say how to bin it"),
         (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "age:old"), "must cut 'age' at numbers"),
         (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "sex", "--reference", "x"), "reference"),
         (("--study", "1", "--fail-above", "-1"), "--fail-above must be a number"),

@@ -67,7 +67,7 @@ class TestSpotCheck:
     def test_an_earlier_outcome_is_found(self) -> None:
         said = self.ask(crossed, job="q", home="y", a=0.5)
         assert said is not None
-        assert "favours affected input" in said
+        assert "affected input" in said
 
     def test_an_outcome_is_found_where_none_was_said_to_be(self) -> None:
         said = self.ask(crossed, job="q", home="y")

@@ -98,5 +98,5 @@ def test_normalised_directions_share_a_nominal_cost() -> None:
     cost = CostModel.bins(space)
     D = np.random.default_rng(0).normal(size=(5, space.width))
     np.testing.assert_allclose(cost.nominal(cost.normalise(D, 2.0)), 2.0)
-    with pytest.raises(InvalidParameterError, match="no length"):
+    with pytest.raises(InvalidParameterError, match="no cost to normalise by"):
         cost.normalise(np.zeros((1, space.width)))

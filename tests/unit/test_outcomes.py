@@ -55,7 +55,7 @@ def test_several_numbers() -> None:
         ([1, 0], "above", "a side needs a threshold="),
         ([None, 1], 1, "missing value"),
         ([pd.NA, 1], 1, "missing value"),
-        ([[1], [0, 1]], 1, "several lengths"),
+        ([[1], [0, 1]], 1, "different lengths"),
         ([{"a": 1}, {"a": 2}], 1, "one outcome per row"),
     ],
 )

@@ -118,7 +118,7 @@ def test_round_gives_valid_rows() -> None:
         ({"ranges": "wide"}, "ranges must be"),
         ({"permitted": {"housing": ["castle"]}}, "permitted"),
         ({"permitted": {"age": [1]}}, "use ranges"),
-        ({"permitted": {"school": ["low", "high"]}}, "a run of the order"),
+        ({"permitted": {"school": ["low", "high"]}}, "must be consecutive values"),
         ({"whole": ["income"]}, "holds fractions"),
         ({"whole": ["housing"]}, "whole names"),
         ({"categorical": ["nope"]}, "categorical names unknown"),

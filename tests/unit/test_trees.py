@@ -649,7 +649,7 @@ def test_what_cannot_be_read_says_why() -> None:
         compile_(GradientBoostingClassifier(n_estimators=2, init=DecisionTreeClassifier(max_depth=1)).fit(X, y))
     with pytest.raises(ModelError, match="2 outputs"):
         compile_(RandomForestClassifier(3).fit(X, np.column_stack([y, y])))
-    with pytest.raises(ModelError, match="rows give 3 features"):
+    with pytest.raises(ModelError, match="rows have 3 features"):
         TreeEnsemble.from_model(DecisionTreeClassifier().fit(X, y), space, identity(3), favourable=1)
     with pytest.raises(InvalidParameterError, match="one of DecisionTreeClassifier's classes"):
         compile_(DecisionTreeClassifier().fit(X, y), favourable="yes")

@@ -31,7 +31,7 @@ SOON = 0.01  # scalar at which the category changes, per unit of nominal cost
 
 def unseen(part: Affected, climbed: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
     """Directions in closed form, for linear models, and to the nearest favourable rows, for inputs without recourse."""
-    found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if part.model.own.half_spaces is not None else []
+    found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if part.model.unconditioned.half_spaces is not None else []
     rough = part.model.thinned(ROUGH_POINTS)
     left = np.isinf(scale(part, climbed, model=rough).cost).all(axis=0)
     if left.any() and part.favourable_rows is not None and len(part.favourable_rows):

@@ -237,7 +237,7 @@ def _candidates(
             if not climbed:
                 raise
             monitor.interrupt(TimeUp(str(why)))
-    if search.climbs and parts[0].model.own.half_spaces is None and len(climbed) == len(parts):
+    if search.climbs and parts[0].model.unconditioned.half_spaces is None and len(climbed) == len(parts):
         monitor.begin(share)
         monitor.found()
         try:

@@ -237,7 +237,7 @@ def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, moni
                 need &= may[item]
             within = evaluated.costs_of_change(c) <= evaluated.budget * (1 + BUDGET_SLACK)
             rows = np.flatnonzero(unpack(need, evaluated.n) & within)
-            for piece in _pieces(rows, batch_rows):
+            for piece in pieces(rows, batch_rows):
                 if rows_waiting + len(piece) > batch_rows:
                     ask()
                 waiting.append((c, piece))
@@ -253,8 +253,9 @@ def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, moni
     return False
 
 
-def _pieces(rows: IntArray, most: int) -> list[IntArray]:
-    return [rows[i : i + most] for i in range(0, len(rows), most)]
+def pieces(order: IntArray, most: int) -> list[IntArray]:
+    """Consecutive parts of at most this size."""
+    return [order[i : i + most] for i in range(0, len(order), most)]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from globece.baselines.evaluate import Evaluated, covered
+from globece.baselines.evaluate import Evaluated, covered, pieces
 from globece.baselines.objectives import Terms
 from globece.baselines.swaps import Ledger, Standing
 from globece.progress import Monitor
@@ -153,7 +153,7 @@ class _Search:
             may = np.flatnonzero(self.fits(now.rules) & (bounds > 0))
             order = may[np.argsort(-bounds[may], kind="stable")]
             best, pick = 0, -1
-            for part in _blocks(order):
+            for part in pieces(order, BLOCK):
                 if bounds[part[0]] < best or (bounds[part[0]] == best and pick >= 0 and part[0] > pick):
                     break
                 gain = self.ledger.gains(now, part)[:, -1]
@@ -210,7 +210,7 @@ class _Search:
         order = may[np.argsort(-bounds[may], kind="stable")]
         names = [np.unique(outer[[r for r in base.rules if r != gone]]) for gone in base.rules]
         best, move = floor - base.total, (-1, -1)
-        for part in _blocks(order):
+        for part in pieces(order, BLOCK):
             if bounds[part[0]] + extra <= best:
                 break
             gains = self.ledger.gains(base, part)
@@ -224,7 +224,3 @@ class _Search:
         if move[0] < 0:
             return None
         return self.ledger.standing([move[0] if i == move[1] else r for i, r in enumerate(base.rules)])
-
-
-def _blocks(order: IntArray) -> list[IntArray]:
-    return [order[i : i + BLOCK] for i in range(0, len(order), BLOCK)]

@@ -17,7 +17,7 @@ from globece.baselines.items import condition_text
 from globece.case.recourse import Numbers, Recourse
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
-from globece.explanation import MinimumCosts, Provenance
+from globece.explanation import MinimumCosts, Provenance, html_table
 from globece.kept import FieldsOnly, freeze
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
@@ -426,13 +426,12 @@ class RecourseSet(FieldsOnly, Recourse):
     def _repr_html_(self) -> str:
         """For notebooks: the summary and a table of the rules."""
         head = ("If", "If", "Then", "Applies to", "Covers", "Cost")
-        lines = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
-        lines += ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
+        rows = []
         for r in self.records():
             cost = f"{r['average_cost']:.2f}" if np.isfinite(r["average_cost"]) else "-"
-            cells = (r["outer"], r["inner"], r["then"], f"{r['applies']:.1%}", f"{r['coverage']:.1%}", cost)
-            lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-        return "".join([*lines, "</tbody></table>"])
+            rows.append((r["outer"], r["inner"], r["then"], f"{r['applies']:.1%}", f"{r['coverage']:.1%}", cost))
+        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines())
+        return lines + html_table(head, rows)
 
     # -- files ---------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def forest_of(
     )
     offset = np.cumsum([0, *(n_cells + 1)])[:-1]
     parts: Any = _reduce(*reach, before.astype(np.int64), offset.astype(np.int64), *sides, *leaves, n_trees)
-    return Forest(*parts, *targets)
+    return Forest._make((*parts, *targets))
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from globece.case.affected import Affected
 from globece.models.trees.decision_rule import PROBABILITY_DOUBLE, PROBABILITY_SINGLE
 from globece.models.trees.ensemble import TreeEnsemble
 from globece.parallel import over_rows
-from globece.space import FloatArray, IntArray
+from globece.space import FloatArray
 
 SHAVED = 1e-9  # allowance for the rounding of costs
 FEW = 256  # rows that are not worth another thread
@@ -31,7 +31,7 @@ def tree_bound(model: TreeEnsemble, problem: Affected, seconds: float = np.inf) 
         return np.zeros(0), 0
     boxes = boxes_of(model.trees, problem.space)
     entry_costs = entry_costs_of(boxes, cost, Z)
-    codes = codes_of(problem)
+    codes = problem.space.block_codes(Z)
     out, at = np.zeros(len(Z)), scale_positions(cost, Z)
     l2 = cost.norm == "l2"
     sums = list(conditions(model, boxes))
@@ -49,12 +49,6 @@ def tree_bound(model: TreeEnsemble, problem: Affected, seconds: float = np.inf) 
             over_rows(len(found), work, few=FEW)
             out[rows] = np.maximum(out[rows], found)
     return np.maximum((np.sqrt(out) if l2 else out) * (1.0 - SHAVED) - SHAVED, 0.0), done
-
-
-def codes_of(problem: Affected) -> IntArray:
-    """Each row's category in each block."""
-    found = [problem.space.codes(problem.inputs, f) for f in problem.space.blocks]
-    return np.column_stack(found) if found else np.zeros((len(problem.inputs), 0), dtype=np.int64)
 
 
 def conditions(model: TreeEnsemble, boxes: Boxes) -> Iterator[tuple[FloatArray, float, float]]:

@@ -58,12 +58,6 @@ def check_space(space: FeatureSpace | None) -> FeatureSpace | None:
     return space if space is None else check_instance("space", space, FeatureSpace, "see FeatureSpace.from_frame")
 
 
-def space_on(space: FeatureSpace | None, X: Any) -> FeatureSpace:
-    """The space given, or the one inferred from the rows."""
-    given = check_space(space)
-    return FeatureSpace.from_frame(X) if given is None else given
-
-
 @dataclass(frozen=True, eq=False)
 class Given:
     """The user's rows, as all public functions take them.
@@ -91,7 +85,7 @@ class Given:
         known = check_space(space)
         table = read_table(X, columns=known.table.names if known is not None and isinstance(X, np.ndarray) else None)
         mine = _models_columns(model, X, known)
-        taken = space_on(known, mine)
+        taken = FeatureSpace.from_frame(mine) if known is None else known
         left_out = () if mine is X else tuple(n for n in table.names if n not in taken.table.names)
         return cls(table, mine, Rows.read(taken, mine), left_out)
 

@@ -56,7 +56,7 @@ def load_compas(*, backend: Backend = "pandas") -> Dataset:
 
 
 def _kept(row: Mapping[str, str]) -> bool:
-    """Tell whether ProPublica's analysis keeps the row."""
+    """Whether ProPublica's analysis keeps the row."""
     days = row["days_b_screening_arrest"]
     return (
         days != ""

@@ -1,4 +1,4 @@
-"""What a loader returns, and what the loaders share: reading an embedded file, building a frame."""
+"""The result of a loader, and helpers for loaders: reading an embedded file, building a frame."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Dataset:
     name
         Short name, as in file names: ``"german_credit"``.
     frame
-        The rows, in the backend's own type, one column per feature. A categorical column holds strings, also where
-        the categories are numbers (``"-2"``); a continuous column holds numbers.
+        The rows, as a frame of the backend, one column per feature. A categorical column holds strings, even if the
+        categories are numbers (``"-2"``); a continuous column holds numbers.
     outcome
         For each row 1 if its outcome was favourable, else 0. Read-only.
     favourable
@@ -38,7 +38,7 @@ class Dataset:
     categorical
         Each categorical feature's categories, in the order of its one-hot columns.
     description, source, licence
-        What the data are, where they come from, and on which terms.
+        What the data are, where they come from, and their licence.
 
     Examples
     --------
@@ -64,12 +64,12 @@ class Dataset:
 
     @property
     def n_train(self) -> int:
-        """How many rows, from the first on, are the paper's training part: 80 %, unshuffled."""
+        """Number of rows, from the first on, in the paper's training part: 80 %, unshuffled."""
         return int(0.8 * len(self.outcome))
 
     @property
     def features(self) -> dict[str, list[str]]:
-        """Each feature's encoded columns, in order; none are listed for a continuous feature, which is its own."""
+        """Each feature's encoded columns, in order; an empty list for a continuous feature, which is one column."""
         names = nw.from_native(self.frame, eager_only=True).columns
         return {name: [f"{name} = {category}" for category in self.categorical.get(name, ())] for name in names}
 
@@ -94,12 +94,12 @@ def read_embedded(name: str) -> str:
 
 
 def check_backend(backend: Backend) -> None:
-    """Raise if this is no library of frames: before anything is read."""
+    """Raise if this is not a supported library, before anything is read."""
     check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
 
 
 def make_frame(columns: Mapping[str, Column], backend: Backend, *, caller: str) -> Any:
-    """Return the columns as a frame of the backend, or say which extra brings it."""
+    """Return the columns as a frame of the backend, or name the extra that installs it."""
     check_backend(backend)
     require(backend, extra="frames", caller=f"{caller}(backend={backend!r})")
     return nw.from_dict(dict(columns), backend=backend).to_native()

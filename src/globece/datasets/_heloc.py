@@ -17,8 +17,8 @@ _N_FEATURES = 23
 def load_heloc(path: str | os.PathLike[str] | None = None, *, backend: Backend = "pandas") -> Dataset:
     """Load HELOC: whether a home owner repaid a line of credit.
 
-    9,871 rows and 23 continuous features. FICO gives the file on request and it may not be passed on, so globece does
-    not bring it. Rows of which every feature is missing are dropped, and other missing values become the median.
+    9,871 rows and 23 continuous features. FICO provides the file on request and it may not be redistributed, so it is
+    not part of globece. Rows in which every feature is missing are dropped; other missing values become the median.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def _locate(path: str | os.PathLike[str] | None) -> Path:
         found, got = None, "None, and $GLOBECE_DATA is not set"
     if found is None or not os.path.isfile(found):
         raise InvalidParameterError(
-            f"path must name FICO's HELOC file; got {got}. FICO gives the file on request (Explainable Machine "
-            "Learning Challenge) and it may not be passed on. Once you have it, call load_heloc('.../heloc.csv'), or "
-            "save it as heloc.csv in a folder and set GLOBECE_DATA to that folder."
+            f"path must name FICO's HELOC file; got {got}. FICO provides the file on request (Explainable Machine "
+            "Learning Challenge) and it may not be redistributed. Once you have it, call load_heloc('.../heloc.csv'), "
+            "or save it as heloc.csv in a folder and set GLOBECE_DATA to that folder."
         )
     return found

@@ -70,7 +70,7 @@ class ClosedForm:
 
 def linear_core(model: Model, caller: str) -> LinearModel:
     """The half-spaces of a linear model; raise for any other."""
-    asked = model.own  # a margin to keep moves the plane, and its direction stays
+    asked = model.unconditioned  # a margin to keep moves the plane, and its direction stays
     if asked.half_spaces is None:
         raise InvalidParameterError(
             f"{caller} needs a linear model (logistic regression, linear SVM, a pair (coef, intercept), ...); "

@@ -133,7 +133,7 @@ class ImportanceSampling:
 
 def _own(problem: Affected) -> FloatArray | None:
     """The model's own importances by feature, if it has some for the user's own columns."""
-    core, space = problem.model.own.half_spaces, problem.space
+    core, space = problem.model.unconditioned.half_spaces, problem.space
     if core is not None and not core.tables:
         size, rates = np.abs(core.weights).max(axis=0), problem.cost.rates
         found = np.zeros(len(space.features))
@@ -150,7 +150,7 @@ def _own(problem: Affected) -> FloatArray | None:
 def _given(problem: Affected) -> dict[str, float] | None:
     """``feature_importances_``, one for each column that the user gave."""
     names = problem.space.table.names
-    owner = getattr(getattr(getattr(problem.model.own, "decide", None), "ask", None), "__self__", None)
+    owner = getattr(getattr(getattr(problem.model.unconditioned, "decide", None), "ask", None), "__self__", None)
     given = getattr(owner, "feature_importances_", None)
     if given is None:
         return None

@@ -113,8 +113,8 @@ class Model(ABC):
         return max(DOUBLE, self.unit, float(self.space.rounding.max(initial=0.0)))
 
     @property
-    def own(self) -> Model:
-        """The user's model itself, which says who is affected."""
+    def unconditioned(self) -> Model:
+        """The model without conditions in addition to its decision; it determines who is affected."""
         return self
 
     @property

@@ -12,19 +12,14 @@ ROUNDINGS_OF_A_PROBABILITY = 4.0  # between a score and the probability computed
 MOST = 1e-3  # log-odds: next to 0 and 1 probabilities have too few digits for an exact bound
 
 
-def unit_of(space: FeatureSpace) -> float:
-    """Unit roundoff with which a model sums up the columns of this space.
+def unit_of_sum(space: FeatureSpace, inputs: Sequence[Input]) -> float:
+    """Unit roundoff of a sum over these inputs.
 
     scikit-learn and NumPy stay in single precision if all columns are. Sums are never in half precision: the weights
     have a wider type, and the rounding of the column itself is counted where it is read.
     """
-    return min(SINGLE, max(DOUBLE, float(space.rounding.max(initial=0.0))))
-
-
-def unit_of_sum(space: FeatureSpace, inputs: Sequence[Input]) -> float:
-    """Unit roundoff of a sum over these inputs: a single double-precision column makes it a sum of doubles."""
     wide = (_is_wide(space, source.column) for source in inputs if isinstance(source, Number))
-    return DOUBLE if any(wide) else unit_of(space)
+    return DOUBLE if any(wide) else min(SINGLE, max(DOUBLE, float(space.rounding.max(initial=0.0))))
 
 
 def rounding_of_columns(space: FeatureSpace, inputs: Sequence[Input]) -> FloatArray:

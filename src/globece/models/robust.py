@@ -195,7 +195,7 @@ class RobustModel(Model):
     robust: Robust = Robust()
 
     @property
-    def own(self) -> Any:
+    def unconditioned(self) -> Any:
         """The user's model, which says who is affected."""
         return self.plain
 

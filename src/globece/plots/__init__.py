@@ -1,10 +1,10 @@
-"""Figures: Display objects in scikit-learn's manner.
+"""Figures: Display objects as in scikit-learn.
 
-``from_explanation`` takes what is to be shown out of an explanation's views, ``from_audit`` out of an audit; ``plot``
-draws it, as often as wanted, without computing anything again, and keeps ``ax_`` and ``figure_``.
+``from_explanation`` takes the data from an explanation's views, ``from_audit`` from an audit; ``plot`` draws it without
+computing anything again, and stores ``ax_`` and ``figure_``.
 
-Colours are Okabe and Ito's, which colour-blind readers tell apart; direction i has the same colour everywhere. Names
-and categories are the user's own text, so none of it is read as mathematics.
+Colours are Okabe and Ito's, which colour-blind readers can distinguish; direction i has the same colour everywhere.
+Names and categories are the user's text, and are never interpreted as mathematics.
 
 >>> from globece import plots
 >>> plots.__all__[:4]

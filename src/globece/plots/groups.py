@@ -1,4 +1,4 @@
-"""Figures of an audit: profiles with bands, minimum costs and mean translations by group, the exchange."""
+"""Figures of an audit: profiles with confidence bands, minimum costs, mean translations, and the exchange."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from globece.auditing import Audit
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.errors import check_choice, check_count, check_instance
-from globece.plots.charts import LEGEND, _cost_axis, _round_width
+from globece.plots.charts import LEGEND, LIMIT, cost_axis, cost_bins, coverage_axis, label_no_recourse
 from globece.plots.style import (
     FAINT,
     INK,
@@ -39,7 +39,7 @@ LONG = 40  # letters of a group's name, in a legend
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A group's coverage-cost profile, with a band that holds most resampled ones.
+    """A group's coverage-cost profile, with a bootstrap confidence band.
 
     Attributes
     ----------
@@ -60,16 +60,16 @@ class Band:
 
 @dataclass(eq=False)
 class GroupProfilesDisplay:
-    """Coverage-cost profiles of groups over each other: who reaches how many at which cost.
+    """Coverage-cost profiles of all groups.
 
     Attributes
     ----------
     bands
-        A profile for each group that was judged.
+        A profile for each group that is large enough.
     budget, level
-        The most that recourse may cost; the bands hold 1 - level.
+        The most that recourse may cost; the bands have confidence 1 - level.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     bands: Mapping[str, Band]
@@ -80,7 +80,7 @@ class GroupProfilesDisplay:
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Take the profiles out of an audit."""
+        """Create the display from an audit."""
         check_instance("au", au, Audit)
         bands, budget = {}, au.explanation.budget
         paid = au.cost[np.isfinite(au.cost)]
@@ -108,18 +108,15 @@ class GroupProfilesDisplay:
             write_note(ax, NOTHING)
             return self
         last = float(next(iter(self.bands.values())).limit[-1])
-        end = _cost_axis(ax, last, self.budget)
+        end = cost_axis(ax, last, self.budget)
         for i, (name, band) in enumerate(self.bands.items()):
             across, up = np.append(band.limit, end), np.append(band.coverage, band.coverage[-1])
             low, high = np.append(band.low, band.low[-1]), np.append(band.high, band.high[-1])
             ax.fill_between(across, low, high, color=colour(i), alpha=0.18, linewidth=0, step="post")
             label = f"{plain(_short(name, LONG))} ({band.n:,})"
             ax.plot(across, up, color=colour(i), linewidth=2.0, label=label, drawstyle="steps-post")
-        ax.set_ylim(0.0, 1.06)
-        ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-        ax.grid(axis="y", color=FAINT, linewidth=0.8)
-        set_label(ax, "coverage of the affected inputs", axis="y")
-        set_label(ax, "limit on cost: the most that anybody pays")
+        coverage_axis(ax)
+        set_label(ax, LIMIT)
         set_title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
         ax.legend(loc="lower right", title="group (affected)", alignment="left", **LEGEND)
         return self
@@ -127,7 +124,7 @@ class GroupProfilesDisplay:
 
 @dataclass(eq=False)
 class GroupCostsDisplay:
-    """What recourse costs at least, as a histogram for each group, and how many have none.
+    """A histogram of minimum costs for each group, and how many have no recourse.
 
     Attributes
     ----------
@@ -138,7 +135,7 @@ class GroupCostsDisplay:
     budget
         The most that recourse may cost.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     costs: Mapping[str, FloatArray]
@@ -149,14 +146,14 @@ class GroupCostsDisplay:
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Take the minimum costs out of an audit."""
+        """Create the display from an audit."""
         check_instance("au", au, Audit)
         names = _judged(au)
         scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
         return cls({name: au.costs_of(name) for name in names}, scores, au.explanation.budget)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw one histogram above the other, as shares of each group, on one axis of costs.
+        """Draw the histograms above each other, as shares of each group, on a common axis of costs.
 
         Parameters
         ----------
@@ -169,21 +166,18 @@ class GroupCostsDisplay:
             write_note(ax, NOTHING)
             return self
         paid = np.concatenate([c[np.isfinite(c)] for c in self.costs.values()])
-        last = float(paid.max()) if paid.size else self.budget
-        width = _round_width(last / 24)
-        edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
-        end = _cost_axis(ax, max(last, float(edges[-1])), self.budget)
+        width, edges, end = cost_bins(ax, paid, self.budget)
         shares = {name: np.histogram(c[np.isfinite(c)], edges)[0] / len(c) for name, c in self.costs.items()}
         none = {name: float(np.isinf(c).mean()) for name, c in self.costs.items()}
         tallest = max(max(float(s.max()) for s in shares.values()), *none.values(), 1e-9)
-        place, room = end * 1.1, end * 0.08
+        x, room = end * 1.1, end * 0.08
         ax.set_xlim(0, end * 1.2)
         for i, (name, share) in enumerate(shares.items()):
             base = float(rows - 1 - i)
             ax.bar(edges[:-1] + width / 2, 0.72 * share / tallest, width * 0.9, base, color=colour(i), linewidth=0)
             hatch: dict[str, Any] = {"facecolor": "white", "edgecolor": colour(i), "hatch": "/////", "linewidth": 1.2}
-            ax.bar([place], [0.72 * none[name] / tallest], room, base, **hatch)
-            write(ax, place, base + 0.72 * none[name] / tallest + 0.02, f"{none[name]:.1%}", size=8.5, ha="center")
+            ax.bar([x], [0.72 * none[name] / tallest], room, base, **hatch)
+            write(ax, x, base + 0.72 * none[name] / tallest + 0.02, f"{none[name]:.1%}", size=8.5, ha="center")
             score, low, high = self.scores[name]
             ax.plot([low, high], [base - 0.06] * 2, color=INK, linewidth=1.2)
             ax.plot([score], [base - 0.06], "o", color=INK, markersize=4)
@@ -192,8 +186,7 @@ class GroupCostsDisplay:
             ax.axhline(base, color=FAINT, linewidth=0.8, zorder=0)
         ax.set_ylim(-0.14, rows - 0.02)
         ax.set_yticks([])
-        style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 9, "color": INK, "linespacing": 1.0}
-        ax.text(place, -0.025, "no\nrecourse", transform=ax.get_xaxis_transform(), **style)
+        label_no_recourse(ax, x)
         set_label(ax, "minimum cost of recourse")
         set_title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
         return self
@@ -201,16 +194,16 @@ class GroupCostsDisplay:
 
 @dataclass(eq=False)
 class GroupTranslationsDisplay:
-    """What the covered inputs of each group change on average, each group along its own directions.
+    """Mean change of each feature over the covered inputs of each group, along the group's directions.
 
     Attributes
     ----------
     features
-        Features that some group moves, dearest first.
+        Features that some group moves, most expensive first.
     costs
         Mean cost of the changes in each, by group.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     features: tuple[str, ...]
@@ -220,7 +213,7 @@ class GroupTranslationsDisplay:
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Take the mean translations out of an audit."""
+        """Create the display from an audit."""
         check_instance("au", au, Audit)
         found = {name: au.explanation_of(name).mean_translation() for name in _judged(au)}
         if not found:
@@ -273,7 +266,7 @@ class ExchangeDisplay:
     exchange
         The matrices.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     exchange: Exchange
@@ -282,7 +275,7 @@ class ExchangeDisplay:
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Take the exchange out of an audit."""
+        """Create the display from an audit."""
         check_instance("au", au, Audit)
         return cls(au.exchange)
 
@@ -294,7 +287,7 @@ class ExchangeDisplay:
         ax
             Axes to draw on; a new figure by default.
         measure
-            Which of its matrices.
+            The measure to show.
         """
         check_choice("measure", measure, ("score", "coverage", "average_cost"))
         of, to = self.exchange.directions_of, self.exchange.applied_to
@@ -311,19 +304,9 @@ class ExchangeDisplay:
         ax.imshow(0.08 + 0.6 * shade, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
         for i in range(len(of)):
             for j in range(len(to)):
-                own = of[i] == to[j]
+                ink, weight = "white" if shade[i, j] > 0.8 else INK, "bold" if of[i] == to[j] else None
                 text = _cell(float(values[i, j]), measure)
-                dark = bool(shade[i, j] > 0.8)
-                write(
-                    ax,
-                    j,
-                    i,
-                    text,
-                    color="white" if dark else INK,
-                    ha="center",
-                    va="center",
-                    weight="bold" if own else None,
-                )
+                write(ax, j, i, text, color=ink, ha="center", va="center", weight=weight)
         wide = 0.9 * inches(ax)[0] / len(to)
         across = ["\n".join(wrap(_short(name, LONG), max(wide, 0.6), 9)) for name in to]
         ax.set_xticks(range(len(to)), [plain(name) for name in across], fontsize=9)

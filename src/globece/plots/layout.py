@@ -1,4 +1,4 @@
-"""Tables drawn as text: measured, wrapped and set so that they fit."""
+"""Tables drawn as text, with columns that are measured and wrapped so that they fit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Columns = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells of one line of a table.
+    """One line of a table.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table drawn as text and measured in inches: some columns wrap, and the type shrinks, until it fits."""
+    """A table drawn as text, in inches: some columns are wrapped, and the font shrinks until it fits."""
 
     head: Sequence[str]
     body: Sequence[Row]
@@ -90,12 +90,12 @@ class Table:
         return ax, figure
 
     def _size(self, width: float, height: float) -> float:
-        """The largest type, within reason, with which everything fits."""
+        """The largest font size from 9 down to 6 with which everything fits."""
         sizes = np.arange(9.0, 6.0, -0.25).tolist()
         return next((s for s in sizes if self._layout(width, s)[1] <= height * 1.001), 6.0)
 
     def _layout(self, width: float, size: float) -> tuple[Columns, float]:
-        """Left and right of each column, and the height of it all."""
+        """Left and right of each column, and the total height."""
         gap, edge, line = size / 42, _edge(size), _line(size)
         widths = [
             max(
@@ -109,7 +109,7 @@ class Table:
             widths[self.bar] = max(min(1.5, 0.2 * width), 6.0 * size / 72)
         room = width - 2 * edge - gap * (len(widths) - 1)
         left = max(room - sum(w for j, w in enumerate(widths) if j not in self.wraps), 0.2 * room)
-        # Wrapped columns share what is left: what they want if that fits, else in proportion, within reason.
+        # Wrapped columns share what is left: as wide as they need if that fits, else roughly in proportion.
         wanted = np.array([widths[j] for j in self.wraps])
         share = wanted / wanted.sum()
         if wanted.sum() > left:
@@ -180,7 +180,7 @@ class Table:
         write(ax, columns[j][0 if at_left else 1], y, text, ha="left" if at_left else "right", **style)
 
     def _draw_bar(self, ax: Axes, row: ChartRow, column: tuple[float, float], y: float, size: float) -> None:
-        """A bar for the coverage so far, the new part in full colour, with the number behind it."""
+        """A bar for the coverage so far, the new part in full colour, followed by the number."""
         line, start = _line(size), column[0]
         full = column[1] - start - text_width("100.0% ", size)
         middle, height = y + 0.54 * line, 0.6 * line

@@ -1,4 +1,4 @@
-"""What all figures share: colours, text that fits, numbers as words, axes without ornament."""
+"""Helpers for all figures: colours, text that fits, formatted numbers, plain axes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def colour(direction: int) -> str:
 
 
 def nobody_affected(ex: Explanation) -> str | None:
-    """What to write if nobody is affected; ``None`` if somebody is."""
+    """The note if nobody is affected; ``None`` if somebody is."""
     if not ex.is_empty:
         return None
     return f"Nobody is affected: all {ex.n_rows:,} rows have the favourable outcome already."
 
 
 def nobody_covered(ex: Explanation) -> str | None:
-    """What to write if no affected input is covered; ``None`` if one is."""
+    """The note if no affected input is covered; ``None`` if one is."""
     if ex.n_covered:
         return None
     return f"None of the {ex.n_affected:,} affected inputs has recourse within the budget of {ex.budget:g}."
@@ -76,13 +76,13 @@ def cost_text(cost: float) -> str:
 
 
 def check_axes(ax: Axes | None, caller: str) -> None:
-    """Raise if these are no axes that can be drawn on."""
+    """Raise if these are not matplotlib axes."""
     if ax is not None:
         check_instance("ax", ax, require("matplotlib.axes", extra="plot", caller=caller).Axes, "of matplotlib")
 
 
 def prepare(ax: Axes | None, size: tuple[float, float], caller: str) -> tuple[Axes, Figure]:
-    """The axes given, or those of a new figure; without the frame that carries no information."""
+    """The axes given, or those of a new figure; without a frame."""
     plt = require("matplotlib.pyplot", extra="plot", caller=caller)
     check_axes(ax, caller)
     if ax is None:
@@ -119,13 +119,13 @@ def set_title(ax: Axes, text: str) -> None:
 
 
 def set_label(ax: Axes, text: str, *, axis: Literal["x", "y"] = "x") -> None:
-    """Name an axis, in several lines where it is short."""
+    """Label an axis, on several lines if it is short."""
     lines = "\n".join(wrap(text, inches(ax)[axis == "y"], 9.5))
     (ax.set_xlabel if axis == "x" else ax.set_ylabel)(lines, fontsize=9.5, color=INK)
 
 
 def write(ax: Axes, x: float, y: float, text: str, *, size: float = 9, color: str = INK, **more: Any) -> None:
-    """Write text as it is."""
+    """Write text without interpreting mathematics."""
     ax.text(x, y, text, fontsize=size, color=color, parse_math=False, **more)
 
 
@@ -143,7 +143,7 @@ def inches(ax: Axes) -> tuple[float, float]:
 
 
 def plain(text: str) -> str:
-    """Keep matplotlib from reading mathematics into a tick label."""
+    """Escape a tick label, so that matplotlib does not interpret mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -152,7 +152,7 @@ BREAKS = re.compile(r"(?<=[\s\-_/=])|(?<=[a-z])(?=[A-Z])|(?<=[.:])(?=[A-Za-z])")
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width of one line of text in inches, with a little to spare for a screen's hinting."""
+    """Width of one line of text in inches, with a small margin for hinting."""
     textpath = require("matplotlib.textpath", extra="plot", caller="a display")
     fonts = require("matplotlib.font_manager", extra="plot", caller="a display")
     font = fonts.FontProperties(size=size, weight="bold" if bold else "normal")

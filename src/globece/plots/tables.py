@@ -1,4 +1,4 @@
-"""Figures that are tables: the cumulative rules chart, the first counterfactuals."""
+"""Tables as figures: the cumulative rules chart, the first counterfactuals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """One line of a drawn rules chart: a rule, or how far an addition has come (an aside where there is a rule)."""
+    """One line of a rules chart: a rule, or the size of an addition (an aside if the row has a rule)."""
 
     feature: str
     text: str
@@ -55,13 +55,13 @@ class RulesChartDisplay:
     rows
         The chart's rows, without those that add neither a rule nor an input.
     lines
-        For each row what it says: its rules, then the additions up to there.
+        For each row its rules, then the additions up to there.
     direction
-        The direction that the chart explains.
+        The direction.
     note
-        What to write if there is nothing to draw.
+        Text to show if there is nothing to draw.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     rows: tuple[ChartRow, ...]
@@ -73,7 +73,7 @@ class RulesChartDisplay:
 
     @classmethod
     def from_explanation(cls, ex: Explanation, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> Self:
-        """Take the chart of one direction out of an explanation.
+        """Create the display from an explanation.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class RulesChartDisplay:
         chart = ex.rules_chart(direction, rows=rows, spacing=spacing)
         if not chart.rows[-1].coverage:
             note = f"Direction {direction + 1} gives nobody recourse within the budget of {ex.budget:g}."
-        kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others say nothing new
+        kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others add nothing
         return cls(kept, tuple(_rule_lines(ex, row, chart.additions) for row in kept), direction, note)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -101,7 +101,7 @@ class RulesChartDisplay:
         Parameters
         ----------
         ax
-            Axes to draw on; a new figure, as high as the chart needs, by default.
+            Axes to draw on; by default a new figure, as high as needed.
         """
         title = f"Direction {self.direction + 1}"
         if not self.note:
@@ -130,7 +130,7 @@ class RulesChartDisplay:
         return body
 
     def _stacked(self) -> list[Row]:
-        """The same for a narrow page: the feature above its rule."""
+        """The same for narrow axes: the feature above its rule."""
         body = []
         for row, lines in zip(self.rows, self.lines, strict=True):
             for i, line in enumerate(lines):
@@ -161,13 +161,13 @@ class CounterfactualsDisplay:
     inputs, directions, costs
         Positions of the inputs shown among the rows given, the direction that each takes, and its cost.
     changes
-        What each of them changes; nothing else is listed.
+        The features that each of them changes.
     n_covered
         Number of covered inputs, shown or not.
     note
-        What to write if there is nothing to draw.
+        Text to show if there is nothing to draw.
     ax_, figure_
-        What was drawn on, once ``plot`` was called.
+        The axes and the figure, after ``plot``.
     """
 
     inputs: tuple[int, ...]
@@ -181,7 +181,7 @@ class CounterfactualsDisplay:
 
     @classmethod
     def from_explanation(cls, ex: Explanation, *, n: int = 8) -> Self:
-        """Take the first ``n`` counterfactuals out of an explanation."""
+        """Create the display from the first ``n`` counterfactuals of an explanation."""
         check_instance("ex", ex, Explanation)
         n = check_count("n", n)
         note = nobody_affected(ex) or nobody_covered(ex)
@@ -203,7 +203,7 @@ class CounterfactualsDisplay:
         Parameters
         ----------
         ax
-            Axes to draw on; a new figure, as high as the table needs, by default.
+            Axes to draw on; by default a new figure, as high as needed.
         most_changes
             Most features to list for one input; the others are counted.
         """
@@ -227,17 +227,17 @@ class CounterfactualsDisplay:
 
 
 def _rule_lines(ex: Explanation, row: ChartRow, additions: Sequence[Addition]) -> tuple[RuleLine, ...]:
-    """A row's rules and, dearest first, the most that its inputs add to other features."""
+    """A row's rules and, most expensive first, the most that its inputs add to other features."""
     lines = [RuleLine(rule.feature, str(rule)) for rule in row.rules]
     aside = bool(lines)
     most = sorted(((_most(ex, a, row.reach), a) for a in additions), key=lambda pair: -pair[0][1])
-    said = [(amount, a) for (amount, _), a in most if amount]
-    for amount, a in said[:3]:
+    shown = [(amount, a) for (amount, _), a in most if amount]
+    for amount, a in shown[:3]:
         lines.append(
             RuleLine(a.feature, f"{signed_text(amount)}{steps_text(amount) if a.steps else ''} at most", aside)
         )
-    if len(said) > 3:
-        lines.append(RuleLine(f"{len(said) - 3} more features", "move as well", True))
+    if len(shown) > 3:
+        lines.append(RuleLine(f"{len(shown) - 3} more features", "move as well", True))
     return tuple(lines) or (RuleLine("(none)", "nobody needs a rule", True),)
 
 
@@ -246,7 +246,7 @@ def _chart_numbers(row: ChartRow) -> list[str]:
 
 
 def _most(ex: Explanation, addition: Addition, reach: float) -> tuple[float, float]:
-    """The most that an addition changes up to a scalar, and what that costs."""
+    """The largest change by an addition up to a scalar, and its cost."""
     feature = ex.space[addition.feature]
     amount = min(abs(addition.per_unit) * reach, feature.high - feature.low)
     amount = float(np.rint(amount)) if feature.whole else amount

@@ -1,4 +1,4 @@
-"""Contract suites: what a third party's model (or generator) must do, as tests to inherit."""
+"""Contract suites: tests to inherit for third-party models and generators."""
 
 from globece.testing.generators import GeneratorCase, GeneratorContract
 from globece.testing.models import ModelCase, ModelContract

@@ -1,4 +1,4 @@
-"""The contract of a generator: subclass :class:`GeneratorContract`, give one fixture, get the tests.
+"""The contract of a generator: subclass :class:`GeneratorContract`, define one fixture, and get the tests.
 
 ::
 
@@ -7,7 +7,7 @@
         def case(self):
             return GeneratorCase(MyGenerator(), problem)
 
-Each failure names the generator and says what it proposed.
+Each failure names the generator and describes what it proposed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class GeneratorCase:
     Attributes
     ----------
     generator
-        Anything that fulfils :class:`globece.directions.DirectionGenerator`.
+        Anything that implements :class:`globece.directions.DirectionGenerator`.
     problem
-        What there is to explain; the more constraints its space has, the more the tests see.
+        The problem; the more constraints its space has, the more is tested.
     n
         Directions to ask for.
     """
@@ -54,14 +54,14 @@ class GeneratorCase:
         return type(self.generator).__name__
 
     def propose(self, seed: int = 0, *, n: int | None = None, problem: Affected | None = None) -> FloatArray:
-        """Directions as the generator gives them, unchecked."""
+        """Directions as the generator returns them, without validation."""
         rng = np.random.default_rng(check_seed("seed", seed))
         posed = self.problem if problem is None else check_instance("problem", problem, Affected)
         return self.generator.propose(posed, self.n if n is None else check_count("n", n), rng)
 
 
 class GeneratorContract:
-    """What every generator must do. Needs a fixture ``case`` that returns a :class:`GeneratorCase`."""
+    """Tests for every generator. Needs a fixture ``case`` that returns a :class:`GeneratorCase`."""
 
     def test_proposals_are_a_matrix_of_at_most_n_rows(self, case: GeneratorCase) -> None:
         for n in (case.n, 3, 1):
@@ -75,8 +75,9 @@ class GeneratorContract:
 
     def test_proposals_are_finite_move_somebody_and_break_no_constraint(self, case: GeneratorCase) -> None:
         found = case.propose()
-        # raises with the generator's name, which direction it is, and what it does
-        proposed(_Given(found, case.name).generator, case.problem, len(found), np.random.default_rng(0))
+        # raises with the generator's name, the direction's number, and what is wrong with it
+        again = type(case.name, (), {"propose": lambda self, problem, n, rng: found})()
+        proposed(again, case.problem, len(found), np.random.default_rng(0))
         assert (case.problem.cost.nominal(found) > 0).all(), f"{case.name} proposed a direction that costs nothing"
 
     def test_nobody_is_moved_where_they_may_not_go(self, case: GeneratorCase) -> None:
@@ -108,12 +109,12 @@ class GeneratorContract:
     def test_inputs_are_not_changed(self, case: GeneratorCase) -> None:
         problem = case.problem
         kept = (problem.inputs.copy(), None if problem.favourable_rows is None else problem.favourable_rows.copy())
-        shut = replace(
+        read_only = replace(
             problem,
             inputs=_read_only(kept[0]),
             favourable_rows=None if kept[1] is None else _read_only(kept[1]),
         )
-        case.propose(problem=shut)
+        case.propose(problem=read_only)
         np.testing.assert_array_equal(problem.inputs, kept[0])
         if kept[1] is not None:
             np.testing.assert_array_equal(problem.favourable_rows, kept[1])
@@ -121,30 +122,15 @@ class GeneratorContract:
     def test_the_order_of_rows_changes_nothing(self, case: GeneratorCase) -> None:
         problem, order = case.problem, np.random.default_rng(1).permutation(len(case.problem.inputs))
         rows = problem.favourable_rows
-        turned = replace(
+        reordered = replace(
             problem, inputs=problem.inputs[order], favourable_rows=None if rows is None else rows[::-1].copy()
         )
-        same = case.propose(problem=turned)
+        same = case.propose(problem=reordered)
         np.testing.assert_array_equal(same, case.propose(), f"{case.name} depends on the order of the rows")
 
     def test_it_describes_itself_the_same_way_each_time(self, case: GeneratorCase) -> None:
-        described = repr(case.generator)  # an explanation's provenance, so it must not hold an address
+        described = repr(case.generator)  # part of an explanation's provenance: it must not contain an address
         assert " at 0x" not in described, f"{case.name} describes itself as {described}"
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Directions that were proposed already, under the name of who did."""
-
-    directions: FloatArray
-    name: str
-
-    @property
-    def generator(self) -> DirectionGenerator:
-        given = self.directions
-        kind = type(self.name, (), {"propose": lambda self, problem, n, rng: given})
-        found: DirectionGenerator = kind()
-        return found
 
 
 def _read_only(rows: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""The contract of a model: subclass :class:`ModelContract`, give one fixture, get the tests.
+"""The contract of a model: subclass :class:`ModelContract`, define one fixture, and get the tests.
 
-A test file of yours then reads::
+::
 
     class TestMyModel(ModelContract):
         @pytest.fixture
@@ -30,13 +30,13 @@ class ModelCase:
     Attributes
     ----------
     model
-        Anything that fulfils :class:`globece.models.base.Model`. Its ``favourable`` must be the last word on outcomes.
+        Anything that implements :class:`globece.models.base.Model`. Its ``favourable`` decides about outcomes.
     rows
         Encoded rows; some of them should be unfavourable.
     n_directions, n_rays
-        Random directions, and on each of them rays that are compared with a dense grid.
+        Number of random directions, and of rays on each that are compared with a dense grid.
     precision
-        How much later than the grid a flip may be reported, relative to k; more than 0 for single-precision models.
+        How much later than on the grid a flip may be reported, relative to k; more than 0 for single-precision models.
     """
 
     model: Model
@@ -56,7 +56,7 @@ class ModelCase:
 
 
 def random_directions(case: ModelCase, seed: int = 0) -> FloatArray:
-    """Directions of one nominal cost that move one to four features of any kind and break no constraint."""
+    """Valid directions of the same nominal cost that move one to four features of any kind."""
     check_instance("case", case, ModelCase)
     space, rng = case.model.space, np.random.default_rng(check_seed("seed", seed))
     movable = space.movable
@@ -72,7 +72,7 @@ def random_directions(case: ModelCase, seed: int = 0) -> FloatArray:
 
 
 class ModelContract:
-    """What every model must do. Needs a fixture ``case`` that returns a :class:`ModelCase`."""
+    """Tests for every model. Needs a fixture ``case`` that returns a :class:`ModelCase`."""
 
     def test_outcomes_are_booleans_and_margins_agree(self, case: ModelCase) -> None:
         outcome, margin = case.model.favourable(case.rows), case.model.margin(case.rows)
@@ -143,7 +143,7 @@ class ModelContract:
         limit, space = np.full((len(D), len(Z)), 4.0), case.model.space
         first = case.model.first_flip(Z, D, limit)
         close = case.precision if case.model.exact else 1e-5
-        # from where it flips first, or from anywhere before, the answer is the same
+        # starting at the first flip, or before it, gives the same answer
         for before in (np.where(np.isfinite(first), first, 1.0), np.where(np.isfinite(first), 0.5 * first, 1.0)):
             np.testing.assert_allclose(case.model.first_flip(Z, D, limit, before), first, rtol=2 * close, atol=1e-300)
         begin = np.random.default_rng(2).uniform(0.5, 3.0, limit.shape)

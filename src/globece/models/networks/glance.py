@@ -38,7 +38,7 @@ def glance(
 ) -> FloatArray:
     """Approximate first scalar at which all outputs are positive: ``(m, n)``, ``inf`` where none was found."""
     plan = make_plan(space, D, net.entry)
-    codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)
+    codes = space.block_codes(Z)
     scalar = np.full((len(D), len(Z)), np.inf)
     rows, fills, ends = (np.ascontiguousarray(a) for a in (Z, fill, limit))
     # single precision is enough, and takes half the time

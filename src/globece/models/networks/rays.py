@@ -96,7 +96,7 @@ def first_flips(
     The scalar is ``inf`` where there is none, and NaN where the kernel cannot decide.
     """
     plan = make_plan(space, directions, net.entry)
-    codes = np.column_stack([space.codes(Z, f) for f in space.blocks]) if space.blocks else np.zeros((len(Z), 0), int)
+    codes = space.block_codes(Z)
     scalar = np.full((len(directions), len(Z)), np.inf)
     jumped = np.zeros(scalar.shape, dtype=bool)
     Z, fill = np.ascontiguousarray(Z), np.ascontiguousarray(fill)
