@@ -34,10 +34,12 @@ from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.progress import Monitor
 from globece.rules import SPACINGS, RulesChart, rules_chart
+from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from globece.bounds import LowerBound
+    from globece.io.documents import Format
     from globece.robustness import Robustness
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
@@ -168,7 +170,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(FieldsOnly, Recourse):
+class Explanation(FieldsOnly, Recourse, Saved):
     """A few directions along which the affected inputs can travel, and how far each must go.
 
     Attributes
@@ -402,24 +404,11 @@ class Explanation(FieldsOnly, Recourse):
         found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
         return replace(found, score=self.score)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, as it is written to JSON."""
-        from globece.io.results import to_dict
+    @staticmethod
+    def _format() -> Format[Explanation]:
+        from globece.io.results import FORMAT
 
-        return to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
-        from globece.io.results import write
-
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> Explanation:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.results import read
-
-        return read(source)
+        return FORMAT
 
     def _direction(self, direction: int) -> int:
         i = check_count("direction", direction, low=0)

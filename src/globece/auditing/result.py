@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,13 +19,17 @@ from globece.auditing.verdict import Verdict
 from globece.errors import check_choice, check_instance, check_number
 from globece.explanation import Explanation
 from globece.kept import freeze
+from globece.saving import Saved
 from globece.space import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from globece.io.documents import Format
 
 ALL_MEASURES = ("rejection_rate", *MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Saved):
     """Whether one group's recourse costs more, or covers fewer, than another's.
 
     Attributes
@@ -198,24 +202,11 @@ class Audit:
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The audit as plain data, as it is written to JSON."""
-        from globece.io.audits import to_dict
+    @staticmethod
+    def _format() -> Format[Audit]:
+        from globece.io.audits import FORMAT
 
-        return to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
-        from globece.io.audits import write
-
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> Audit:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.audits import read
-
-        return read(source)
+        return FORMAT
 
 
 def check_exceeds(audit: Audit, gap: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,11 @@ from globece.explanation import MinimumCosts, Provenance
 from globece.kept import FieldsOnly, freeze
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
+from globece.saving import Saved
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from globece.io.documents import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,7 @@ class RuleCounterfactuals:
 
 
 @dataclass(frozen=True, eq=False)
-class RecourseSet(FieldsOnly, Recourse):
+class RecourseSet(FieldsOnly, Recourse, Saved):
     """Two-level rules, and for every affected input what each of them costs it.
 
     Attributes
@@ -436,24 +440,11 @@ class RecourseSet(FieldsOnly, Recourse):
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The rule set as plain data, as it is written to JSON."""
-        from globece.io.recourse_sets import to_dict
+    @staticmethod
+    def _format() -> Format[RecourseSet]:
+        from globece.io.recourse_sets import FORMAT
 
-        return to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
-        from globece.io.recourse_sets import write
-
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> RecourseSet:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.recourse_sets import read
-
-        return read(source)
+        return FORMAT
 
 
 def build(
