@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from globece import rays
+from globece import formatting, rays
 from globece.case.affected import Affected, Case
 from globece.case.recourse import Recourse, mean_cost
 from globece.case.scaling import Scaled, in_reach, scale
@@ -451,7 +451,7 @@ class Explanation(FieldsOnly, Recourse, Saved):
             f"{self.n_affected + self.n_unknown:,} of {self.n_rows:,} rows are affected{self._said_unknown}; "
             f"favourable: {p.favourable}; model: {p.model}.",
             f"{_directions(self.n_directions)} {self.coverage:.1%} "
-            f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
+            f"at an average cost of {formatting.cost(self.average_cost)} within a budget of {self.budget:g} "
             f"(score {self.score:.3f}).",
             f"{self.n_without_recourse:,} have no recourse within the budget.",
         ]
@@ -545,23 +545,14 @@ def _directions(n: int) -> str:
     return "1 direction covers" if n == 1 else f"{n} directions cover"
 
 
-def _cost(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "none"
-
-
 def _chart_html(chart: RulesChart) -> str:
     head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-    lines = ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
-    for record in chart.records():
-        lines.append("<tr>" + "".join(f"<td>{escape(_cell(name, v))}</td>" for name, v in record.items()) + "</tr>")
-    lines.append("</tbody></table>")
-    if chart.additions:
-        listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
-        lines.append(f"<p>Added along the way: {escape(listed)}</p>")
-    return "".join(lines)
+    table = formatting.html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
+    listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
+    return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
 
 
 def _cell(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    return f"{value:.1%}" if name.endswith("coverage") else _cost(value)
+    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from globece import formatting
 from globece.auditing.artefact import Check
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
@@ -189,8 +190,9 @@ class Audit(Saved):
         lines = [str(self.verdict), ""]
         for name, m in {**self.by_group, EVERYBODY: self.overall}.items():
             lines.append(
-                f"{name}: {m.affected:,} of {m.n:,} affected ({m.rejection_rate:.1%}); coverage {_share(m.coverage)}, "
-                f"average cost {_number(m.average_cost)}, score {_number(m.score)}" + (f" ({m.note})" if m.note else "")
+                f"{name}: {m.affected:,} of {m.n:,} affected ({m.rejection_rate:.1%}); "
+                f"coverage {formatting.share(m.coverage)}, average cost {formatting.cost(m.average_cost)}, "
+                f"score {formatting.cost(m.score)}{f' ({m.note})' if m.note else ''}"
             )
         lines += [f"Note: {w}." for w in self.verdict.warnings]
         return "\n".join(lines)
@@ -214,14 +216,6 @@ def check_exceeds(audit: Audit, gap: float) -> bool:
     check_instance("audit", audit, Audit)
     gap = check_number("gap", gap)
     return audit.verdict.against is not None and abs(audit.verdict.size) > gap
-
-
-def _share(value: float) -> str:
-    return "unknown" if np.isnan(value) else f"{value:.1%}"
-
-
-def _number(value: float) -> str:
-    return "unknown" if np.isnan(value) else "none" if np.isinf(value) else f"{value:.3f}"
 
 
 def _ratio(smaller: float, larger: float) -> float:

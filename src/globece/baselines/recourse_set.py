@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from globece import formatting
 from globece.baselines.items import condition_text
 from globece.case.recourse import Numbers, Recourse
 from globece.costs import CostModel
@@ -397,7 +398,7 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         p, g = self.provenance, self.ground_set
         if self.is_empty:
             return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
-        cost = f"{self.average_cost:.3f}" if self.n_covered else "none"
+        cost = formatting.cost(self.average_cost)
         lines = [
             f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
             f"{self.n_rules} rule(s) of {g.method} cover {self.coverage:.1%} at an average cost of {cost} within a "
@@ -415,9 +416,8 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
             lines.append(f"If {_joined(self.space, outer) or 'anybody'}:")
             for rule, record in zip(self.rules, self.records(), strict=True):
                 if rule.outer == outer:
-                    cost = f"{record['average_cost']:.2f}" if np.isfinite(record["average_cost"]) else "-"
-                    lines.append(f"    If {record['inner']},")
-                    lines.append(f"    Then {record['then']}  [covers {record['coverage']:.1%}, cost {cost}]")
+                    _, inner, then, _, covers, cost = cells(record)
+                    lines += [f"    If {inner},", f"    Then {then}  [covers {covers}, cost {cost}]"]
         return "\n".join(lines) if lines else "(no rules)"
 
     def __repr__(self) -> str:
@@ -431,12 +431,7 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         """For notebooks: the summary and a table of the rules."""
         head = ("If", "If", "Then", "Applies to", "Covers", "Cost")
         lines = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
-        lines += ["<table><thead><tr>", *(f"<th>{h}</th>" for h in head), "</tr></thead><tbody>"]
-        for r in self.records():
-            cost = f"{r['average_cost']:.2f}" if np.isfinite(r["average_cost"]) else "-"
-            cells = (r["outer"], r["inner"], r["then"], f"{r['applies']:.1%}", f"{r['coverage']:.1%}", cost)
-            lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-        return "".join([*lines, "</tbody></table>"])
+        return "".join(lines) + formatting.html_table(head, map(cells, self.records()))
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -445,6 +440,12 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         from globece.io.recourse_sets import FORMAT
 
         return FORMAT
+
+
+def cells(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
+    """What :meth:`RecourseSet.records` says of a rule, as text."""
+    outer, inner, then, applies, coverage, cost = record.values()
+    return outer, inner, then, formatting.share(applies), formatting.share(coverage), formatting.cost(cost, 2)
 
 
 def build(
