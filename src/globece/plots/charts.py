@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from globece import rays
 from globece.errors import check_choice, check_count, check_instance, check_number, wrong
 from globece.explanation import Explanation, MinimumCosts, Profile
+from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
 from globece.plots.style import (
     FAINT,
     INK,
@@ -20,7 +21,6 @@ from globece.plots.style import (
     nobody_affected,
     nobody_covered,
     plain,
-    prepare,
     set_label,
     set_title,
     share_text,
@@ -28,21 +28,18 @@ from globece.plots.style import (
     steps_text,
     wrap,
     write,
-    write_note,
 )
 from globece.space import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 MOST_BARS = 10_000
-LEGEND: dict[str, Any] = {"edgecolor": "none", "fontsize": 8.5, "handlelength": 1.2, "title_fontsize": 8.5}
 
 
 @dataclass(eq=False)
-class ProfileDisplay:
+class ProfileDisplay(Display):
     """The coverage-cost profile: how many have recourse if each pays at most so much.
 
     Attributes
@@ -74,8 +71,6 @@ class ProfileDisplay:
     average_cost: float
     budget: float
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
@@ -97,14 +92,13 @@ class ProfileDisplay:
             average over those reached, as in the paper.
         """
         check_choice("x", x, ("limit", "average cost"))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "ProfileDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         limit = x == "limit"
         profiles = (self.profile, *self.alone)
         last = float(self.profile.limit[-1] if limit else max(p.average_cost.max() for p in profiles))
-        end = _cost_axis(ax, last, self.budget if limit else None)
+        end = cost_axis(ax, last, self.budget if limit else None)
         many = len(self.alone) > 1
 
         def draw(profile: Profile, **style: Any) -> None:
@@ -118,10 +112,7 @@ class ProfileDisplay:
         draw(self.profile, color=INK if many else colour(0), linewidth=2.6, label=together, zorder=3 - 2 * many)
         at = last if limit else float(self.profile.average_cost[-1])
         ax.plot([at], [self.coverage], "o", color=INK if many else colour(0), markersize=6, zorder=4, clip_on=False)
-        ax.set_ylim(0.0, 1.06)
-        ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-        ax.grid(axis="y", color=FAINT, linewidth=0.8)
-        set_label(ax, "coverage of the affected inputs", axis="y")
+        coverage_axis(ax)
         set_label(ax, "limit on cost: the most that anybody pays" if limit else "average cost of the covered inputs")
         set_title(ax, f"{self.coverage:.1%} covered at an average cost of {self.average_cost:.2f}")
         if many:
@@ -131,7 +122,7 @@ class ProfileDisplay:
 
 
 @dataclass(eq=False)
-class MinimumCostsDisplay:
+class MinimumCostsDisplay(Display):
     """What recourse costs each affected input at least, and how many have none.
 
     Attributes
@@ -151,8 +142,6 @@ class MinimumCostsDisplay:
     average_cost: float
     budget: float
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
@@ -180,17 +169,15 @@ class MinimumCostsDisplay:
             bin_width = check_number("bin_width", bin_width, open_low=True)
             if self.budget / bin_width > MOST_BARS:
                 raise wrong("bin_width", f"at least {self.budget / MOST_BARS:g}, for {MOST_BARS:,} bars", bin_width)
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "MinimumCostsDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         covered = self.costs.direction >= 0
         paid, taken = self.costs.cost[covered], self.costs.direction[covered]
         n, none = len(covered), self.n_without_recourse
-        last = float(paid.max()) if paid.size else self.budget
-        width = bin_width or _round_width(last / 24)
-        edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
-        end = _cost_axis(ax, max(last, edges[-1]), self.budget)
+        edges, last = cost_bins(paid, self.budget, bin_width)
+        width = edges[1] - edges[0]
+        end = cost_axis(ax, max(last, edges[-1]), self.budget)
         under = np.zeros(len(edges) - 1)
         for i in range(self.n_directions):
             mine, _ = np.histogram(paid[taken == i], edges)
@@ -223,21 +210,11 @@ class MinimumCostsDisplay:
         ax.set_xlim(0, end + room * 1.2)
         ax.bar([place], [none], room * 0.5, facecolor="white", edgecolor=NOBODY, hatch="/////", linewidth=1.2)
         write(ax, place, none, f"{none:,}\n({none / n:.1%})", size=9, ha="center", va="bottom", linespacing=1.05)
-        ax.text(
-            place,
-            -0.025,
-            "no\nrecourse",
-            transform=ax.get_xaxis_transform(),
-            ha="center",
-            va="top",
-            fontsize=9,
-            color=INK,
-            linespacing=1.0,
-        )
+        no_recourse_label(ax, place)
 
 
 @dataclass(eq=False)
-class MeanTranslationDisplay:
+class MeanTranslationDisplay(Display):
     """What the covered inputs change on average, feature by feature; only features that move.
 
     Attributes
@@ -259,8 +236,6 @@ class MeanTranslationDisplay:
     remarks: tuple[str, ...]
     direction: int | None = None
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, *, direction: int | None = None) -> Self:
@@ -305,10 +280,8 @@ class MeanTranslationDisplay:
             Most features to draw, if there is room for as many; the others are counted.
         """
         shown = min(check_count("top", top), len(self.features))
-        size = (6.4, 1.35 + 0.5 * max(shown, 2))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "MeanTranslationDisplay.plot")
+        ax = self._begin(ax, (6.4, 1.35 + 0.5 * max(shown, 2)), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         width, height = inches(ax)
         names = [wrap(name, min(0.3 * width, 2.0), 9) for name in self.features[:shown]]
@@ -355,46 +328,3 @@ def _targets(ex: Explanation, directions: FloatArray) -> dict[str, str]:
             if label not in found.setdefault(switch.feature.name, []):
                 found[switch.feature.name].append(label)
     return {name: " or ".join(labels) for name, labels in found.items()}
-
-
-def _cost_axis(ax: Axes, last: float, budget: float | None) -> float:
-    """Lay out the axis of costs and return where it ends.
-
-    It goes to the budget. Where everything happens far below, it is broken, and the budget stands beyond the break.
-    """
-    if budget is None:
-        end = last * 1.08
-        ax.set_xlim(0, end)
-        return end
-    broken = last < 0.45 * budget
-    end = last * 1.3 if broken else budget
-    ax.set_xlim(0, end)
-    ticks = [t for t in ax.get_xticks() if 0 <= t <= (last * 1.12 if broken else budget * 1.0001)]
-    ax.set_xticks(
-        [*ticks, *([end] if broken else [])], [*(f"{t:g}" for t in ticks), *([f"{budget:g}"] if broken else [])]
-    )
-    dashes: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3)), "clip_on": False}
-    ax.plot([end, end], [0, 1], transform=ax.get_xaxis_transform(), color=MUTED, **dashes)
-    ax.annotate(
-        "budget",
-        (end, 1.0),
-        (-3, 0),
-        xycoords=ax.get_xaxis_transform(),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=8.5,
-        color=MUTED,
-    )
-    if broken:
-        style: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": MUTED}
-        gap = last * 1.21
-        ax.plot([gap], [0], marker=(2, 0, -20), markersize=9, linestyle="none", zorder=6, **style)
-        ax.plot([gap + end * 0.012], [0], marker=(2, 0, -20), markersize=9, linestyle="none", zorder=6, **style)
-    return end
-
-
-def _round_width(width: float) -> float:
-    """The next of 1, 2, 5, 10, ... at or above, whatever the power of ten."""
-    power = 10.0 ** np.floor(np.log10(max(width, 1e-9)))
-    return float(next(power * m for m in (1, 2, 5, 10) if power * m >= width * (1 - 1e-9)))

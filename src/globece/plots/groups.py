@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from globece import formatting
 from globece.auditing import Audit
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.errors import check_choice, check_count, check_instance
-from globece.plots.charts import LEGEND, _cost_axis, _round_width
+from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
 from globece.plots.style import (
     FAINT,
     INK,
@@ -19,18 +20,15 @@ from globece.plots.style import (
     colour,
     inches,
     plain,
-    prepare,
     set_label,
     set_title,
     wrap,
     write,
-    write_note,
 )
 from globece.space import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOTHING = "No group is large enough to be drawn."
 DRAWS = 200
@@ -59,7 +57,7 @@ class Band:
 
 
 @dataclass(eq=False)
-class GroupProfilesDisplay:
+class GroupProfilesDisplay(Display):
     """Coverage-cost profiles of groups over each other: who reaches how many at which cost.
 
     Attributes
@@ -75,8 +73,6 @@ class GroupProfilesDisplay:
     bands: Mapping[str, Band]
     budget: float
     level: float
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
@@ -103,22 +99,18 @@ class GroupProfilesDisplay:
         ax
             Axes to draw on; a new figure by default.
         """
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "GroupProfilesDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), None if self.bands else NOTHING)
         if not self.bands:
-            write_note(ax, NOTHING)
             return self
         last = float(next(iter(self.bands.values())).limit[-1])
-        end = _cost_axis(ax, last, self.budget)
+        end = cost_axis(ax, last, self.budget)
         for i, (name, band) in enumerate(self.bands.items()):
             across, up = np.append(band.limit, end), np.append(band.coverage, band.coverage[-1])
             low, high = np.append(band.low, band.low[-1]), np.append(band.high, band.high[-1])
             ax.fill_between(across, low, high, color=colour(i), alpha=0.18, linewidth=0, step="post")
             label = f"{plain(_short(name, LONG))} ({band.n:,})"
             ax.plot(across, up, color=colour(i), linewidth=2.0, label=label, drawstyle="steps-post")
-        ax.set_ylim(0.0, 1.06)
-        ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-        ax.grid(axis="y", color=FAINT, linewidth=0.8)
-        set_label(ax, "coverage of the affected inputs", axis="y")
+        coverage_axis(ax)
         set_label(ax, "limit on cost: the most that anybody pays")
         set_title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
         ax.legend(loc="lower right", title="group (affected)", alignment="left", **LEGEND)
@@ -126,7 +118,7 @@ class GroupProfilesDisplay:
 
 
 @dataclass(eq=False)
-class GroupCostsDisplay:
+class GroupCostsDisplay(Display):
     """What recourse costs at least, as a histogram for each group, and how many have none.
 
     Attributes
@@ -144,8 +136,6 @@ class GroupCostsDisplay:
     costs: Mapping[str, FloatArray]
     scores: Mapping[str, tuple[float, float, float]]
     budget: float
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
@@ -164,15 +154,13 @@ class GroupCostsDisplay:
             Axes to draw on; a new figure by default.
         """
         rows = max(len(self.costs), 1)
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 1.2 + 1.15 * rows), "GroupCostsDisplay.plot")
+        ax = self._begin(ax, (6.4, 1.2 + 1.15 * rows), None if self.costs else NOTHING)
         if not self.costs:
-            write_note(ax, NOTHING)
             return self
         paid = np.concatenate([c[np.isfinite(c)] for c in self.costs.values()])
-        last = float(paid.max()) if paid.size else self.budget
-        width = _round_width(last / 24)
-        edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
-        end = _cost_axis(ax, max(last, float(edges[-1])), self.budget)
+        edges, last = cost_bins(paid, self.budget)
+        width = edges[1] - edges[0]
+        end = cost_axis(ax, max(last, float(edges[-1])), self.budget)
         shares = {name: np.histogram(c[np.isfinite(c)], edges)[0] / len(c) for name, c in self.costs.items()}
         none = {name: float(np.isinf(c).mean()) for name, c in self.costs.items()}
         tallest = max(max(float(s.max()) for s in shares.values()), *none.values(), 1e-9)
@@ -192,15 +180,14 @@ class GroupCostsDisplay:
             ax.axhline(base, color=FAINT, linewidth=0.8, zorder=0)
         ax.set_ylim(-0.14, rows - 0.02)
         ax.set_yticks([])
-        style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 9, "color": INK, "linespacing": 1.0}
-        ax.text(place, -0.025, "no\nrecourse", transform=ax.get_xaxis_transform(), **style)
+        no_recourse_label(ax, place)
         set_label(ax, "minimum cost of recourse")
         set_title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
         return self
 
 
 @dataclass(eq=False)
-class GroupTranslationsDisplay:
+class GroupTranslationsDisplay(Display):
     """What the covered inputs of each group change on average, each group along its own directions.
 
     Attributes
@@ -215,8 +202,6 @@ class GroupTranslationsDisplay:
 
     features: tuple[str, ...]
     costs: Mapping[str, FloatArray]
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
@@ -243,9 +228,8 @@ class GroupTranslationsDisplay:
         shown = min(check_count("top", top), len(self.features))
         groups = len(self.costs)
         size = (6.4, 1.5 + (0.2 + 0.16 * groups) * max(shown, 2))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "GroupTranslationsDisplay.plot")
+        ax = self._begin(ax, size, None if shown else "No feature moves." if self.costs else NOTHING)
         if not shown:
-            write_note(ax, NOTHING if not self.costs else "No feature moves.")
             return self
         width = inches(ax)[0]
         names = ["\n".join(wrap(name, min(0.3 * width, 2.0), 9)) for name in self.features[:shown]]
@@ -265,7 +249,7 @@ class GroupTranslationsDisplay:
 
 
 @dataclass(eq=False)
-class ExchangeDisplay:
+class ExchangeDisplay(Display):
     """The exchange: each group's directions, and everybody's, applied to each group.
 
     Attributes
@@ -277,8 +261,6 @@ class ExchangeDisplay:
     """
 
     exchange: Exchange
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
@@ -299,9 +281,8 @@ class ExchangeDisplay:
         check_choice("measure", measure, ("score", "coverage", "average_cost"))
         of, to = self.exchange.directions_of, self.exchange.applied_to
         size = (2.4 + 0.95 * max(len(to), 2), 1.6 + 0.5 * len(of))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "ExchangeDisplay.plot")
+        ax = self._begin(ax, size, None if to else NOTHING)
         if not to:
-            write_note(ax, NOTHING)
             return self
         values = getattr(self.exchange, measure)
         better = values if measure == "coverage" else -values
@@ -311,19 +292,10 @@ class ExchangeDisplay:
         ax.imshow(0.08 + 0.6 * shade, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
         for i in range(len(of)):
             for j in range(len(to)):
-                own = of[i] == to[j]
-                text = _cell(float(values[i, j]), measure)
-                dark = bool(shade[i, j] > 0.8)
-                write(
-                    ax,
-                    j,
-                    i,
-                    text,
-                    color="white" if dark else INK,
-                    ha="center",
-                    va="center",
-                    weight="bold" if own else None,
-                )
+                value = float(values[i, j])
+                text = formatting.share(value) if measure == "coverage" else formatting.cost(value, 2)
+                ink, weight = "white" if shade[i, j] > 0.8 else INK, "bold" if of[i] == to[j] else None
+                write(ax, j, i, text, color=ink, ha="center", va="center", weight=weight)
         wide = 0.9 * inches(ax)[0] / len(to)
         across = ["\n".join(wrap(_short(name, LONG), max(wide, 0.6), 9)) for name in to]
         ax.set_xticks(range(len(to)), [plain(name) for name in across], fontsize=9)
@@ -345,11 +317,3 @@ def _judged(au: Audit) -> list[str]:
 
 def _short(name: str, letters: int) -> str:
     return name if len(name) <= letters else name[: letters - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _cell(value: float, measure: str) -> str:
-    if np.isnan(value):
-        return "\N{EN DASH}"
-    if measure == "coverage":
-        return f"{value:.1%}"
-    return "none" if np.isinf(value) else f"{value:.2f}"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from globece import formatting
 from globece.errors import check_count, check_instance
 from globece.explanation import Explanation
+from globece.plots.axes import Display
 from globece.plots.layout import Row, Table
 from globece.plots.style import (
     check_axes,
     colour,
-    cost_text,
     inches,
     nobody_affected,
     nobody_covered,
@@ -27,7 +28,6 @@ from globece.space import Feature, FeatureSpace, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 NARROW = 5.2  # inches
@@ -47,7 +47,7 @@ _CHART_HEAD = ["New\ninputs", "Cost", "All inputs", "Cost"]
 
 
 @dataclass(eq=False)
-class RulesChartDisplay:
+class RulesChartDisplay(Display):
     """The cumulative rules chart of one direction, as a table with a bar for the coverage.
 
     Attributes
@@ -68,8 +68,6 @@ class RulesChartDisplay:
     lines: tuple[tuple[RuleLine, ...], ...]
     direction: int = 0
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> Self:
@@ -110,7 +108,7 @@ class RulesChartDisplay:
         narrow = ax is not None and inches(ax)[0] < NARROW
         table = Table(
             head=[*(["New rule added"] if narrow else ["Feature", "New rule added"]), *_CHART_HEAD],
-            body=self._stacked() if narrow else self._side_by_side(),
+            body=self._body(narrow),
             wraps=(0,) if narrow else (0, 1),
             bar=3 if narrow else 4,
             title=title,
@@ -119,26 +117,17 @@ class RulesChartDisplay:
         self.ax_, self.figure_ = table.draw(ax, "RulesChartDisplay.plot", self.note)
         return self
 
-    def _side_by_side(self) -> list[Row]:
+    def _body(self, narrow: bool) -> list[Row]:
+        """Each feature beside its rule, or above it on a narrow page."""
         body = []
         for row, lines in zip(self.rows, self.lines, strict=True):
             for i, line in enumerate(lines):
                 numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
-                body.append(
-                    Row([line.feature, line.text, *numbers], i == 0, None if line.aside else 0, line.aside, mark)
-                )
-        return body
-
-    def _stacked(self) -> list[Row]:
-        """The same for a narrow page: the feature above its rule."""
-        body = []
-        for row, lines in zip(self.rows, self.lines, strict=True):
-            for i, line in enumerate(lines):
-                numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
-                if line.aside:
-                    body.append(Row([f"{line.feature} {line.text}", *numbers], i == 0, None, True, mark))
-                else:
-                    body.append(Row([line.feature, *numbers], i == 0, 0, mark=mark))
+                text = [line.feature, line.text]
+                if narrow:
+                    text = [" ".join(text)] if line.aside else [line.feature]
+                body.append(Row([*text, *numbers], i == 0, None if line.aside else 0, line.aside, mark))
+                if narrow and not line.aside:
                     body.append(Row([line.text, *[""] * 4], False))
         return body
 
@@ -153,7 +142,7 @@ class Change:
 
 
 @dataclass(eq=False)
-class CounterfactualsDisplay:
+class CounterfactualsDisplay(Display):
     """The first few covered inputs before and after: a table of what each of them changes.
 
     Attributes
@@ -176,8 +165,6 @@ class CounterfactualsDisplay:
     changes: tuple[tuple[Change, ...], ...]
     n_covered: int
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, *, n: int = 8) -> Self:
@@ -217,8 +204,8 @@ class CounterfactualsDisplay:
                 lines.append((f"{len(changes) - most_changes} more features", ""))
             for i, (feature, change) in enumerate(lines or [("(no feature)", "")]):
                 first = i == 0
-                cells = [f"{row:,}" if first else "", feature, change]
-                cells += [cost_text(cost) if first else "", *([f"{direction + 1}" if first else ""] if several else [])]
+                place, paid, taken = (f"{row:,}", formatting.cost(cost, 2), f"{direction + 1}") if first else ("",) * 3
+                cells = [place, feature, change, paid, taken][: len(head)]
                 body.append(Row(cells, first, 2, dot=colour(direction) if first and several else None))
         title = f"Counterfactuals: the first {len(self.inputs)} of {self.n_covered:,} covered inputs"
         table = Table(head, body, wraps=(1, 2), title=title)
@@ -242,7 +229,7 @@ def _rule_lines(ex: Explanation, row: ChartRow, additions: Sequence[Addition]) -
 
 
 def _chart_numbers(row: ChartRow) -> list[str]:
-    return [f"{row.new_coverage:+.1%}", cost_text(row.new_cost), "", cost_text(row.cost)]
+    return [f"{row.new_coverage:+.1%}", formatting.cost(row.new_cost, 2), "", formatting.cost(row.cost, 2)]
 
 
 def _most(ex: Explanation, addition: Addition, reach: float) -> tuple[float, float]:
