@@ -77,7 +77,7 @@ AReS tries triples of them, which is why it cannot use so low a threshold on eve
 
 
 def _figure(have: Mapping[str, Data], longest: int) -> Any:
-    from globece.plots.charts import LEGEND
+    from globece.plots.axes import LEGEND
     from globece.plots.style import PALETTE
 
     figure, (ax,) = new_figure(1, 6.6, 4.0)

@@ -128,10 +128,10 @@ def _figure(title: str, data: Data) -> Any:
 
 def _histogram(ax: Any, costs: Mapping[str, Any], last: float) -> None:
     """Bars side by side, and at the end those without recourse."""
-    from globece.plots.charts import _round_width
+    from globece.plots.axes import round_width
 
     whole = all(np.allclose(c[np.isfinite(c)], np.rint(c[np.isfinite(c)])) for c in costs.values())
-    width = 1.0 if whole else _round_width(last / 10)
+    width = 1.0 if whole else round_width(last / 10)
     edges = (np.arange(int(last / width + 0.5) + 2) - 0.5) * width
     edges = edges[edges >= -width / 2]
     bar = 0.86 * width / len(costs)

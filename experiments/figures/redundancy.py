@@ -98,7 +98,7 @@ SD x RL x RL, where it ends soon.
 
 
 def _figure(curves: list[Data]) -> Any:
-    from globece.plots.charts import LEGEND
+    from globece.plots.axes import LEGEND
     from globece.plots.style import PALETTE
 
     figure, (ax,) = new_figure(1, 6.6, 4.0)

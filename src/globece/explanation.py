@@ -6,14 +6,13 @@ are plain data derived from it without calling the model again; plots and files 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from globece import rays
+from globece import formatting, rays
 from globece.case.affected import Affected, Case
 from globece.case.recourse import Recourse, mean_cost
 from globece.case.scaling import Scaled, in_reach, scale
@@ -35,10 +34,12 @@ from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.progress import Monitor
 from globece.rules import SPACINGS, RulesChart, rules_chart
+from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from globece.bounds import LowerBound
+    from globece.io.documents import Format
     from globece.robustness import Robustness
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
@@ -169,7 +170,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(FieldsOnly, Recourse):
+class Explanation(FieldsOnly, Recourse, Saved):
     """A few directions along which the affected inputs can move, and how far each must go.
 
     Attributes
@@ -403,24 +404,11 @@ class Explanation(FieldsOnly, Recourse):
         found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
         return replace(found, score=self.score)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, as it is written to JSON."""
-        from globece.io.results import to_dict
+    @staticmethod
+    def _format() -> Format[Explanation]:
+        from globece.io.results import FORMAT
 
-        return to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path`` atomically, and return it as text."""
-        from globece.io.results import write
-
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> Explanation:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.results import read
-
-        return read(source)
+        return FORMAT
 
     def _direction(self, direction: int) -> int:
         i = check_count("direction", direction, low=0)
@@ -464,7 +452,7 @@ class Explanation(FieldsOnly, Recourse):
             f"{self.n_affected + self.n_unknown:,} of {self.n_rows:,} rows are affected{unknown}; "
             f"favourable: {p.favourable}; model: {p.model}.",
             f"{_directions(self.n_directions)} {self.coverage:.1%} "
-            f"at an average cost of {_cost(self.average_cost)} within a budget of {self.budget:g} "
+            f"at an average cost of {formatting.cost(self.average_cost)} within a budget of {self.budget:g} "
             f"(score {self.score:.3f}).",
             f"{self.n_without_recourse:,} have no recourse within the budget.",
         ]
@@ -554,27 +542,14 @@ def _directions(n: int) -> str:
     return "1 direction covers" if n == 1 else f"{n} directions cover"
 
 
-def _cost(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else "none"
-
-
 def _chart_html(chart: RulesChart) -> str:
     head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-    text = html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
-    if chart.additions:
-        listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
-        text += f"<p>Added along the way: {escape(listed)}</p>"
-    return text
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for notebooks."""
-    heads = "".join(f"<th>{escape(text)}</th>" for text in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    table = formatting.html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
+    listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
+    return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
 
 
 def _cell(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    return f"{value:.1%}" if name.endswith("coverage") else _cost(value)
+    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)

@@ -56,25 +56,19 @@ _KEPT: Kept[CostModel, _Prices] = Kept()  # thousands of directions are priced b
 def horizons(cost: CostModel, Z: FloatArray, routes: Bundle, budget: float | FloatArray) -> FloatArray:
     """For each direction and row a k beyond which nothing new can happen within the budget, which may be per row."""
     out = np.empty((len(routes.first_mover) - 1, len(Z)))
-    budgets = np.full(len(Z), budget, dtype=np.float64)
-    prices = _Prices.of(cost)
-    run: Any = _horizons
-
-    def work(a: int, b: int) -> None:
-        run(a, b, Z, *routes, *prices, budgets, out)
-
-    over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(out))))
-    return out
+    return _run(_horizons, cost, Z, routes, np.full(len(Z), budget, dtype=np.float64), out)
 
 
 def costs_at(cost: CostModel, Z: FloatArray, routes: Bundle, k: FloatArray) -> FloatArray:
     """Cost of moving to k along each direction, ``inf`` where k is: ``(m, n)``."""
-    out = np.empty(k.shape)
+    return _run(_costs, cost, Z, routes, k, np.empty(k.shape))
+
+
+def _run(kernel: Any, cost: CostModel, Z: FloatArray, routes: Bundle, given: FloatArray, out: FloatArray) -> FloatArray:
     prices = _Prices.of(cost)
-    run: Any = _costs
 
     def work(a: int, b: int) -> None:
-        run(a, b, Z, *routes, *prices, k, out)
+        kernel(a, b, Z, *routes, *prices, given, out)
 
     over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(out))))
     return out

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from globece import rays
+from globece import formatting, rays
 from globece.case.recourse import mean_cost
 from globece.costs import CostModel
 from globece.errors import (
@@ -196,9 +196,9 @@ class RulesChart:
                 ", ".join(row.features) or "-",
                 "; ".join(map(str, row.rules)) or f"additions up to k = {row.reach:.3g}",
                 f"{row.new_coverage:+.1%}",
-                _money(row.new_cost),
+                formatting.cost(row.new_cost, 2),
                 f"{row.coverage:.1%}",
-                _money(row.cost),
+                formatting.cost(row.cost, 2),
             )
             for row in self.rows
         ]
@@ -214,10 +214,6 @@ class RulesChart:
         if added:
             lines += ["Added along the way: " + "; ".join(added)]
         return "\n".join(lines)
-
-
-def _money(cost: float) -> str:
-    return f"{cost:.2f}" if np.isfinite(cost) else "-"
 
 
 def rules_chart(

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from globece import Explanation
-from globece.io.results import VERSION
+from globece.io.results import FORMAT
 
 FILE = Path(__file__).parent / "explanation-v1.json"
 
@@ -66,6 +66,6 @@ def test_it_gives_the_rules_it_was_written_with(ex: Explanation) -> None:
     assert ex.cost.weights.tolist() == [1.0, 1.0, 2.0, 1.0]
 
 
-@pytest.mark.skipif(VERSION != 1, reason="newer versions are written otherwise")
+@pytest.mark.skipif(FORMAT.version != 1, reason="newer versions are written otherwise")
 def test_it_is_written_as_it_was(ex: Explanation) -> None:
     assert ex.to_json() == FILE.read_text(encoding="utf-8")

@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator
 from globece import CostModel, Explanation, FeatureSpace
 from globece.compact import Rows
 from globece.explanation import Provenance
-from globece.io.results import schema
+from globece.io.results import FORMAT
 from globece.space import FloatArray
 
-VALIDATOR = Draft202012Validator(schema())
+VALIDATOR = Draft202012Validator(FORMAT.schema())
 NUMBERS = st.floats(-1e100, 1e100)
 CATEGORIES = st.one_of(st.text(max_size=5), st.integers(), NUMBERS, st.booleans(), st.none())
 

@@ -528,14 +528,14 @@ def test_json_round_trips_and_fits_the_schema(found: RecourseSet, tmp_path: Path
     assert back.score == found.score
     assert str(back) == str(found)
     assert back.counterfactuals().after.equals(found.counterfactuals().after)
-    Draft202012Validator.check_schema(recourse_sets.schema())
-    Draft202012Validator(recourse_sets.schema()).validate(json.loads(text))
+    Draft202012Validator.check_schema(recourse_sets.FORMAT.schema())
+    Draft202012Validator(recourse_sets.FORMAT.schema()).validate(json.loads(text))
     with pytest.raises(InvalidDataError, match="model="):
         back.apply(mixed_frame(20))
 
 
 def test_the_schema_shares_its_parts_with_an_explanation_s() -> None:
-    ours, theirs = recourse_sets.schema(), results.schema()
+    ours, theirs = recourse_sets.FORMAT.schema(), results.FORMAT.schema()
     for name, part in theirs["$defs"].items():
         assert ours["$defs"][name] == part
     for name in ("space", "cost", "inputs", "rows", "provenance"):

@@ -445,14 +445,14 @@ def test_who_benefits_given_rubbish_says_so(given: dict[str, Any], message: str)
 
 def test_an_audit_round_trips_and_fits_its_schema(biased: Audit, tmp_path: Any) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    from globece.io.audits import schema
+    from globece.io.audits import FORMAT
 
     text = biased.to_json(tmp_path / "audit.json")
     back = Audit.from_json(tmp_path / "audit.json")
     assert back.to_json() == text
     assert back.verdict == biased.verdict
     assert back.subgroups() == biased.subgroups()
-    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    jsonschema.Draft202012Validator(FORMAT.schema()).validate(json.loads(text))
 
 
 @pytest.mark.parametrize(

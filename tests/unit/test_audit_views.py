@@ -15,6 +15,7 @@ import globece as gce
 from globece import Audit, AuditSettings
 from globece.cli import main
 from globece.datasets.user_studies import UserStudy, black_box_1, black_box_2, least_costs
+from globece.io.frames import read_frame
 
 QUICK = AuditSettings(permutations=499, resamples=200, checks=False)
 
@@ -169,3 +170,16 @@ def test_the_command_says_what_is_wrong(table: Path, words: tuple[str, ...], mes
     assert done.exit_code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_command_reads_its_data_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: list[str] = []
+
+    def reading(path: str) -> Any:
+        paths.append(path)
+        return read_frame(path)
+
+    monkeypatch.setattr("globece.cli.task.read_frame", reading)
+    done = run(table, "--model", "logistic", "--outcome", "approved", "--by", "sex", "--reference", "nobody")
+    assert "reference" in done.stderr
+    assert paths == [str(table)]

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import globece as gce
 from globece.cli import main
-from globece.cli.explain import _favourable, _names
+from globece.cli.task import favourable, names
 from globece.errors import ModelError
 from globece.version import __version__
 
@@ -216,17 +216,17 @@ def test_everybody_favoured_is_said(folder: Path) -> None:
 
 def test_names_and_classes_out_of_text() -> None:
     columns = ["a", "b", "c, d"]
-    assert _names("--immutable", ("a,b", "c, d"), columns) == ("a", "b", "c, d")
-    assert _names("--immutable", (), columns) == ()
+    assert names("--immutable", ("a,b", "c, d"), columns) == ("a", "b", "c, d")
+    assert names("--immutable", (), columns) == ()
 
     class Model:
         classes_ = np.array([0, 1])
 
-    assert _favourable(None, Model()) is None
-    assert _favourable("1", Model()) == 1
-    assert _favourable("1.0", Model()) == 1
-    assert _favourable("below", object()) == "below"
-    assert _favourable("3", object()) == 3
+    assert favourable(None, Model()) is None
+    assert favourable("1", Model()) == 1
+    assert favourable("1.0", Model()) == 1
+    assert favourable("below", object()) == "below"
+    assert favourable("3", object()) == 3
 
 
 def test_as_a_program(folder: Path) -> None:

@@ -16,7 +16,7 @@ PACKAGE = Path(globece.__file__).parent
 
 # A room may import those on the lines above its own, and on its own line only where BESIDE says so.
 ORDER = [
-    ["errors", "progress", "version", "parallel", "kept"],
+    ["errors", "progress", "version", "parallel", "kept", "saving", "formatting"],
     ["numbertypes"],
     ["tables"],
     ["features"],
@@ -54,6 +54,7 @@ DELEGATED = {
     ("baselines", "io"),
     ("explanation", "robustness"),
     ("explanation", "io"),
+    ("saving", "io"),
     ("explanation", "plots"),
     ("explanation", "web"),
 }  # only inside a function

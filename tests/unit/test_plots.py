@@ -25,7 +25,7 @@ from globece.plots import (
     ProfileDisplay,
     RulesChartDisplay,
 )
-from globece.plots.charts import _round_width
+from globece.plots.axes import round_width
 from globece.plots.style import colour, number_text, text_width, wrap
 
 DISPLAYS = [ProfileDisplay, MinimumCostsDisplay, MeanTranslationDisplay, RulesChartDisplay, CounterfactualsDisplay]
@@ -264,7 +264,7 @@ def test_numbers_have_about_four_digits(value: float, shown: str) -> None:
 
 @pytest.mark.parametrize(("width", "rounded"), [(0.04, 0.05), (0.2, 0.2), (0.21, 0.5), (7.0, 10.0)])
 def test_bar_widths_are_round(width: float, rounded: float) -> None:
-    assert _round_width(width) == pytest.approx(rounded)
+    assert round_width(width) == pytest.approx(rounded)
 
 
 def test_without_matplotlib_the_extra_is_named() -> None:

@@ -34,7 +34,7 @@ from globece.space import Feature
 from globece.tables import FrameTable, read_table
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "explanation-v1.json"
-VALIDATOR = Draft202012Validator(results.schema())
+VALIDATOR = Draft202012Validator(results.FORMAT.schema())
 QUICK = Settings(grid=16)
 
 # -- examples ---------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_written_files_fit_the_schema(ex: Explanation) -> None:
 
 
 def test_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(results.schema())
+    Draft202012Validator.check_schema(results.FORMAT.schema())
 
 
 def test_text_is_strict_json(ex: Explanation) -> None:

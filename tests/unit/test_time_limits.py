@@ -19,7 +19,7 @@ from globece import api, progress
 from globece.directions import ImportanceSampling, UniformSampling
 from globece.errors import TimeLimitError
 from globece.explanation import Explanation
-from globece.io.results import schema
+from globece.io.results import FORMAT
 from globece.parallel import over_rows
 from globece.progress import GRACE, Monitor, Pace, TimeUp, check_time, watching
 
@@ -109,7 +109,7 @@ def test_who_was_not_reached_is_unknown_and_counted(clock: Clock) -> None:
     again = Explanation.from_json(ex.to_json())
     assert again.n_unknown == ex.n_unknown
     assert again.to_json() == ex.to_json()
-    assert "n_unknown" in schema()["properties"]
+    assert "n_unknown" in FORMAT.schema()["properties"]
     assert Explanation.from_json(whole.to_json()).n_unknown == 0
     assert "n_unknown" not in repr(whole)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from globece import formatting
 from globece.auditing.artefact import Check
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
@@ -19,13 +20,17 @@ from globece.auditing.verdict import Verdict
 from globece.errors import check_choice, check_instance, check_number
 from globece.explanation import Explanation
 from globece.kept import freeze
+from globece.saving import Saved
 from globece.space import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from globece.io.documents import Format
 
 ALL_MEASURES = ("rejection_rate", *MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class Audit(Saved):
     """Whether one group's recourse costs more, or covers fewer, than another's.
 
     Attributes
@@ -185,8 +190,9 @@ class Audit:
         lines = [str(self.verdict), ""]
         for name, m in {**self.by_group, EVERYBODY: self.overall}.items():
             lines.append(
-                f"{name}: {m.affected:,} of {m.n:,} affected ({m.rejection_rate:.1%}); coverage {_share(m.coverage)}, "
-                f"average cost {_number(m.average_cost)}, score {_number(m.score)}" + (f" ({m.note})" if m.note else "")
+                f"{name}: {m.affected:,} of {m.n:,} affected ({m.rejection_rate:.1%}); "
+                f"coverage {formatting.share(m.coverage)}, average cost {formatting.cost(m.average_cost)}, "
+                f"score {formatting.cost(m.score)}{f' ({m.note})' if m.note else ''}"
             )
         lines += [f"Note: {w}." for w in self.verdict.warnings]
         return "\n".join(lines)
@@ -198,24 +204,11 @@ class Audit:
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The audit as plain data, as it is written to JSON."""
-        from globece.io.audits import to_dict
+    @staticmethod
+    def _format() -> Format[Audit]:
+        from globece.io.audits import FORMAT
 
-        return to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path`` atomically, and return it as text."""
-        from globece.io.audits import write
-
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> Audit:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.audits import read
-
-        return read(source)
+        return FORMAT
 
 
 def check_exceeds(audit: Audit, gap: float) -> bool:
@@ -223,14 +216,6 @@ def check_exceeds(audit: Audit, gap: float) -> bool:
     check_instance("audit", audit, Audit)
     gap = check_number("gap", gap)
     return audit.verdict.against is not None and abs(audit.verdict.size) > gap
-
-
-def _share(value: float) -> str:
-    return "unknown" if np.isnan(value) else f"{value:.1%}"
-
-
-def _number(value: float) -> str:
-    return "unknown" if np.isnan(value) else "none" if np.isinf(value) else f"{value:.3f}"
 
 
 def _ratio(smaller: float, larger: float) -> float:

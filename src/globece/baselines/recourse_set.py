@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from globece import formatting
 from globece.baselines.items import condition_text
 from globece.case.recourse import Numbers, Recourse
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
-from globece.explanation import MinimumCosts, Provenance, html_table
+from globece.explanation import MinimumCosts, Provenance
 from globece.kept import FieldsOnly, freeze
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
+from globece.saving import Saved
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from globece.io.documents import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +216,7 @@ class RuleCounterfactuals:
 
 
 @dataclass(frozen=True, eq=False)
-class RecourseSet(FieldsOnly, Recourse):
+class RecourseSet(FieldsOnly, Recourse, Saved):
     """Two-level rules, and the cost of each for every affected input.
 
     Attributes
@@ -393,7 +398,7 @@ class RecourseSet(FieldsOnly, Recourse):
         p, g = self.provenance, self.ground_set
         if self.is_empty:
             return f"Nobody is affected: all {self.n_rows:,} rows have the favourable outcome ({p.favourable})."
-        cost = f"{self.average_cost:.3f}" if self.n_covered else "none"
+        cost = formatting.cost(self.average_cost)
         lines = [
             f"{self.n_affected:,} of {self.n_rows:,} rows are affected; favourable: {p.favourable}; model: {p.model}.",
             f"{self.n_rules} rule(s) of {g.method} cover {self.coverage:.1%} at an average cost of {cost} within a "
@@ -411,9 +416,8 @@ class RecourseSet(FieldsOnly, Recourse):
             lines.append(f"If {_joined(self.space, outer) or 'anybody'}:")
             for rule, record in zip(self.rules, self.records(), strict=True):
                 if rule.outer == outer:
-                    cost = f"{record['average_cost']:.2f}" if np.isfinite(record["average_cost"]) else "-"
-                    lines.append(f"    If {record['inner']},")
-                    lines.append(f"    Then {record['then']}  [covers {record['coverage']:.1%}, cost {cost}]")
+                    _, inner, then, _, covers, cost = cells(record)
+                    lines += [f"    If {inner},", f"    Then {then}  [covers {covers}, cost {cost}]"]
         return "\n".join(lines) if lines else "(no rules)"
 
     def __repr__(self) -> str:
@@ -426,33 +430,22 @@ class RecourseSet(FieldsOnly, Recourse):
     def _repr_html_(self) -> str:
         """For notebooks: the summary and a table of the rules."""
         head = ("If", "If", "Then", "Applies to", "Covers", "Cost")
-        rows = []
-        for r in self.records():
-            cost = f"{r['average_cost']:.2f}" if np.isfinite(r["average_cost"]) else "-"
-            rows.append((r["outer"], r["inner"], r["then"], f"{r['applies']:.1%}", f"{r['coverage']:.1%}", cost))
-        lines = "".join(f"<p>{escape(line)}</p>" for line in self.summary().splitlines())
-        return lines + html_table(head, rows)
+        lines = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
+        return "".join(lines) + formatting.html_table(head, map(cells, self.records()))
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """The rule set as plain data, as it is written to JSON."""
-        from globece.io.recourse_sets import to_dict
+    @staticmethod
+    def _format() -> Format[RecourseSet]:
+        from globece.io.recourse_sets import FORMAT
 
-        return to_dict(self)
+        return FORMAT
 
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path`` atomically, and return it as text."""
-        from globece.io.recourse_sets import write
 
-        return write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> RecourseSet:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        from globece.io.recourse_sets import read
-
-        return read(source)
+def cells(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
+    """What :meth:`RecourseSet.records` says of a rule, as text."""
+    outer, inner, then, applies, coverage, cost = record.values()
+    return outer, inner, then, formatting.share(applies), formatting.share(coverage), formatting.cost(cost, 2)
 
 
 def build(

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from globece.api import explain
-from globece.cli import output, training
+from globece.cli import options, output, training
 from globece.cli.german_codes import CODES
 from globece.datasets import load_german_credit
 from globece.explanation import Explanation
@@ -38,9 +38,7 @@ Example:
     metavar="DIR",
     help="Folder for figures and JSON; it is made if it does not exist.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Same seed, same result."
-)
+@options.seed
 def demo(out: Path, seed: int) -> None:
     """``globece demo``."""
     output.check_figures(out)
@@ -65,7 +63,7 @@ def demo(out: Path, seed: int) -> None:
         output.show(ex, console)
         used |= _codes_in(ex)
         ex.to_json(out / f"{name}.json")
-        output.write_figures(ex, out, f"{name}-")
+        output.draw(output.displays(ex), out, f"{name}-")
     if used:
         console.print("What the codes mean:")
         console.print(_legend(used))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from globece import formatting
 from globece.errors import require
 from globece.explanation import Explanation
 from globece.plots import (
@@ -20,12 +23,20 @@ from globece.plots import (
     ProfileDisplay,
     RulesChartDisplay,
 )
+from globece.saving import Saved
+
+if TYPE_CHECKING:
+    from globece.cli.options import Asked
+
+Result = TypeVar("Result", bound=Saved)
 
 # Of a pipe or a file nobody knows how wide it will be shown.
 WIDTH = 110
 
 
-class _Display(Protocol):
+class Display(Protocol):
+    """A view that can be drawn."""
+
     figure_: Any
 
     def plot(self) -> Any: ...
@@ -56,26 +67,22 @@ def show(ex: Explanation, console: Console) -> None:
 
 def numbers(ex: Explanation) -> Table:
     """Coverage and cost, of each direction alone and of all together."""
-    table = _table(None)
-    for name in ("Coverage", "Average cost", "Without recourse"):
-        table.add_column(name, justify="right")
+    made = table(None, ("",), ("Coverage", "Average cost", "Without recourse"), no_wrap=False)
     for i in range(ex.n_directions):
         alone = ex.rules_chart(i).rows[-1]
         without = ex.n_affected - round(alone.coverage * ex.n_affected)
-        table.add_row(f"Direction {i + 1} alone", f"{alone.coverage:.1%}", _cost(alone.cost), f"{without:,}")
-    table.add_section()
-    together = (f"{ex.coverage:.1%}", _cost(ex.average_cost), f"{ex.n_without_recourse:,}")
-    table.add_row(f"All {ex.n_directions} directions", *together, style="bold")
-    return table
+        made.add_row(f"Direction {i + 1} alone", f"{alone.coverage:.1%}", formatting.cost(alone.cost), f"{without:,}")
+    made.add_section()
+    together = (f"{ex.coverage:.1%}", formatting.cost(ex.average_cost), f"{ex.n_without_recourse:,}")
+    made.add_row(f"All {ex.n_directions} directions", *together, style="bold")
+    return made
 
 
 def chart(ex: Explanation, direction: int) -> Table:
     """The cumulative rules chart of one direction."""
     display = RulesChartDisplay.from_explanation(ex, direction)
-    table = _table(f"Direction {direction + 1}: rules add up from top to bottom", "Feature")
-    table.add_column("New rule added")
-    for name in ("New inputs", "Cost", "All inputs", "Cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    title = f"Direction {direction + 1}: rules add up from top to bottom"
+    made = table(title, ("Feature", "New rule added"), ("New inputs", "Cost", "All inputs", "Cost"))
     for row, lines in zip(display.rows, display.lines, strict=True):
         feature, rule = Text(), Text()
         for i, line in enumerate(lines):
@@ -83,20 +90,19 @@ def chart(ex: Explanation, direction: int) -> Table:
             end = "\n" if i + 1 < len(lines) else ""
             feature.append(("  " if line.aside else "") + line.feature + end, style)
             rule.append(line.text + end, style)
-        table.add_row(
-            feature, rule, f"{row.new_coverage:+.1%}", _cost(row.new_cost), f"{row.coverage:.1%}", _cost(row.cost)
-        )
-    return table
+        new = (f"{row.new_coverage:+.1%}", formatting.cost(row.new_cost))
+        made.add_row(feature, rule, *new, f"{row.coverage:.1%}", formatting.cost(row.cost))
+    return made
 
 
-def _table(title: str | None, first: str = "") -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first)
-    return table
-
-
-def _cost(cost: float) -> str:
-    return f"{cost:.3f}" if cost < float("inf") else "none"
+def table(title: str | None, left: Sequence[str], right: Sequence[str] = (), *, no_wrap: bool = True) -> Table:
+    """An empty table with columns of text, then columns of numbers."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in left:
+        made.add_column(name)
+    for name in right:
+        made.add_column(name, justify="right", no_wrap=no_wrap)
+    return made
 
 
 def check_figures(folder: Path) -> None:
@@ -105,21 +111,42 @@ def check_figures(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_figures(ex: Explanation, folder: Path, prefix: str = "") -> list[Path]:
-    """Draw every view into PNG files, and return their paths."""
-    plt = require("matplotlib.pyplot", extra="plot", caller="drawing figures")
-    displays: dict[str, _Display] = {
+def displays(ex: Explanation) -> dict[str, Display]:
+    """Every view of an explanation by the name of its file."""
+    rules = {f"rules-{i + 1}": RulesChartDisplay.from_explanation(ex, i) for i in range(ex.n_directions)}
+    return {
         "profile": ProfileDisplay.from_explanation(ex),
         "minimum-costs": MinimumCostsDisplay.from_explanation(ex),
         "mean-translation": MeanTranslationDisplay.from_explanation(ex),
         "counterfactuals": CounterfactualsDisplay.from_explanation(ex),
+        **rules,
     }
-    for i in range(ex.n_directions):
-        displays[f"rules-{i + 1}"] = RulesChartDisplay.from_explanation(ex, i)
-    written = []
-    for name, display in displays.items():
-        display.plot()
-        written.append(folder / f"{prefix}{name}.png")
-        display.figure_.savefig(written[-1], dpi=160)
-        plt.close(display.figure_)
-    return written
+
+
+def draw(views: Mapping[str, Display], folder: Path, prefix: str = "") -> None:
+    """Draw views into PNG files."""
+    plt = require("matplotlib.pyplot", extra="plot", caller="drawing figures")
+    for name, view in views.items():
+        view.plot()
+        view.figure_.savefig(folder / f"{prefix}{name}.png", dpi=160)
+        plt.close(view.figure_)
+
+
+def report(
+    found: Result,
+    asked: Asked,
+    show: Callable[[Result, Console], None],
+    displays: Callable[[Result], Mapping[str, Display]] | None = None,
+) -> None:
+    """Give a result as it was asked for: as tables or JSON on standard output, as JSON in a file, as figures."""
+    if asked.json_path == "-":
+        click.echo(found.to_json())
+    else:
+        show(found, results())
+        if asked.json_path is not None:
+            found.to_json(asked.json_path)
+            say(f"JSON written to {asked.json_path}")
+    if asked.figures is not None and displays is not None:
+        views = displays(found)
+        draw(views, asked.figures)
+        say(f"{len(views)} figures written to {asked.figures}")

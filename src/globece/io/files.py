@@ -7,10 +7,18 @@ import os
 import secrets
 import stat
 from contextlib import suppress
+from pathlib import Path
 
-from globece.errors import FileFormatError, check_path
+from globece.errors import FileFormatError, InvalidParameterError, check_path
 
-__all__ = ["check_path", "read_text", "write_bytes", "write_text"]
+__all__ = ["check_file", "check_path", "read_text", "write_bytes", "write_text"]
+
+
+def check_file(failure: str, file: Path) -> None:
+    """Raise if there is no such file; ``failure`` says what cannot be done."""
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise InvalidParameterError(f"{failure} {str(file)!r}: it {what}")
 
 
 def read_text(path: str) -> str:

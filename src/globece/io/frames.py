@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from globece.errors import FileFormatError, InvalidDataError, InvalidParameterError, MissingExtraError, require
-from globece.io.files import check_path
+from globece.io.files import check_file, check_path
 
 ENDINGS = (".csv", ".parquet", ".pq")
 # What stands for a missing value in a CSV file, whatever reads it. "None" is not among them: it is a common category.
@@ -55,9 +55,7 @@ def read_frame(path: str | os.PathLike[str]) -> Any:
         raise InvalidParameterError(
             f"a table's file name must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; got {str(file)!r}"
         )
-    if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise InvalidParameterError(f"cannot read {str(file)!r}: it {what}")
+    check_file("cannot read", file)
     if file.stat().st_size == 0:
         raise InvalidDataError(f"{file} is empty")
     if ending == ".csv":
@@ -118,13 +116,12 @@ def _check_header(file: Path) -> None:
         raise FileFormatError(f"{file} must be separated by commas; its first line is {header[0][:80]!r}")
 
 
-def _pandas(caller: str) -> Any:
-    return require("pandas", extra="frames", caller=caller)
+def _library(module: str) -> Any:
+    return require(module, extra="frames", caller="read_frame")
 
 
 def _pandas_csv(file: Path) -> Any:
-    pd = _pandas("read_frame")
-    frame = pd.read_csv(
+    frame = _library("pandas").read_csv(
         file, encoding="utf-8-sig", keep_default_na=False, na_values=list(MISSING), low_memory=False, index_col=False
     )
     # NumPy has no missing whole number, so pandas reads 1, (nothing), 3 as floats.
@@ -143,26 +140,25 @@ def _holds_missing_whole(column: Any) -> bool:
 
 
 def _pandas_parquet(file: Path) -> Any:
-    return _pandas("read_frame").read_parquet(file)
+    return _library("pandas").read_parquet(file)
 
 
 def _pyarrow_csv(file: Path) -> Any:
-    reader = require("pyarrow.csv", extra="frames", caller="read_frame")
+    reader = _library("pyarrow.csv")
     options = reader.ConvertOptions(null_values=list(MISSING), strings_can_be_null=True)
     return reader.read_csv(file, convert_options=options)
 
 
 def _pyarrow_parquet(file: Path) -> Any:
-    return require("pyarrow.parquet", extra="frames", caller="read_frame").read_table(file)
+    return _library("pyarrow.parquet").read_table(file)
 
 
 def _polars_csv(file: Path) -> Any:
-    pl = require("polars", extra="frames", caller="read_frame")
-    return pl.read_csv(file, null_values=list(MISSING), infer_schema_length=None)
+    return _library("polars").read_csv(file, null_values=list(MISSING), infer_schema_length=None)
 
 
 def _polars_parquet(file: Path) -> Any:
-    return require("polars", extra="frames", caller="read_frame").read_parquet(file)
+    return _library("polars").read_parquet(file)
 
 
 def _first_line(error: BaseException) -> str:

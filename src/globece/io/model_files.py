@@ -28,7 +28,7 @@ from globece.errors import (
     check_names,
     require,
 )
-from globece.io.files import check_path
+from globece.io.files import check_file, check_path
 from globece.space import FloatArray
 
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -78,9 +78,7 @@ def load_model(path: str | os.PathLike[str], *, allow_pickle: bool = False, trus
             f"{str(file)!r} is a pickle, and loading it runs code that its author chose; if you trust the file, pass "
             "allow_pickle=True (--allow-pickle on the command line), or save the model as .skops"
         )
-    if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise InvalidParameterError(f"cannot load a model from {str(file)!r}: it {what}")
+    check_file("cannot load a model from", file)
     if ending in (".json", ".ubj"):
         return _xgboost(file)
     if ending == ".txt":

@@ -184,7 +184,7 @@ def rebuild(node: Node) -> Table:
 
 
 def _names(node: Node) -> tuple[str, ...]:
-    names = tuple(column.text() for column in node.items())
+    names = node.texts()
     if len(set(names)) != len(names):
         node.fail("different names")
     return names
@@ -257,7 +257,7 @@ def _string_type(pd: Any, storage: str, missing: str) -> Any:
 def _to_polars(pl: Any, node: Node) -> Any:
     name = node.key("dtype").text()
     if name == "Enum":
-        return pl.Enum([c.text() for c in node.keys("dtype", "categories")["categories"].items()])
+        return pl.Enum(node.keys("dtype", "categories")["categories"].texts())
     if name == "Decimal":
         given = node.keys("dtype", "precision", "scale")
         return pl.Decimal(given["precision"].whole(low=1), given["scale"].whole())

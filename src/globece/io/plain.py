@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from globece.errors import FileFormatError
+from globece.errors import FileFormatError, InvalidDataError
 from globece.space import FloatArray, IntArray
 
 _Number = TypeVar("_Number", np.float64, np.int64)
@@ -57,14 +57,14 @@ class Node:
 
     def keys(self, *names: str, optional: tuple[str, ...] = ()) -> dict[str, Node]:
         """The values under these keys, all of which must be there but the optional ones, and no others."""
-        found = {name: self.key(name) for name in names}
+        required = [name for name in names if name not in optional]
+        found = {name: self.key(name) for name in required}
         found |= {name: self.key(name) for name in optional if name in self.value}
-        names += optional
-        unknown = [name for name in self.value if name not in names]
+        allowed = [*required, *optional]
+        unknown = [name for name in self.value if name not in allowed]
         if unknown:
             raise FileFormatError(
-                f"{self.source}: {self.where or 'the document'} has unknown key(s) {unknown[:5]}; "
-                f"allowed are {list(names)}"
+                f"{self.source}: {self.where or 'the document'} has unknown key(s) {unknown[:5]}; allowed are {allowed}"
             )
         return found
 
@@ -88,6 +88,10 @@ class Node:
         if not isinstance(self.value, str):
             self.fail("text")
         return self.value
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of text."""
+        return tuple(item.text() for item in self.items())
 
     def flag(self) -> bool:
         """True or false."""
@@ -168,6 +172,29 @@ def _finite(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def number(value: float, where: str) -> float:
+    """A float as strict JSON can hold it; otherwise raise."""
+    made = float(value)
+    if not np.isfinite(made):
+        raise InvalidDataError(f"{where} is {made}; a result file holds finite numbers only")
+    return made
+
+
+def numbers(values: FloatArray, where: str, *, null: float | None = None) -> list[float | None]:
+    """Floats as strict JSON can hold them, with null for the one that ``null`` says."""
+    if null is None:
+        absent = np.zeros(len(values), dtype=bool)
+    else:
+        absent = np.isnan(values) if np.isnan(null) else values == null
+    wrong = ~np.isfinite(values) & ~absent
+    if wrong.any():
+        number(values[wrong][0], f"{where}[{int(wrong.argmax())}]")
+    listed: list[float | None] = values.tolist()
+    for i in np.flatnonzero(absent):
+        listed[i] = None
+    return listed
 
 
 def parse(text: str, source: str) -> Node:

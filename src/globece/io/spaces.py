@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from globece.costs import CostModel, Norm, Scale
-from globece.errors import InvalidDataError
 from globece.io import native
-from globece.io.plain import Node
-from globece.space import Feature, FeatureSpace, FloatArray, Kind
+from globece.io.plain import Node, number, numbers
+from globece.space import Feature, FeatureSpace, Kind
 from globece.tables import Table
-
-
-def number(value: float, where: str) -> float:
-    """A float as strict JSON can hold it; otherwise raise."""
-    made = float(value)
-    if not np.isfinite(made):
-        raise InvalidDataError(f"{where} is {made}; a result file holds finite numbers only")
-    return made
-
-
-def numbers(values: FloatArray, where: str, *, null: float | None = None) -> list[float | None]:
-    """Floats as strict JSON can hold them, with null for the one that ``null`` says."""
-    if null is None:
-        absent = np.zeros(len(values), dtype=bool)
-    else:
-        absent = np.isnan(values) if np.isnan(null) else values == null
-    wrong = ~np.isfinite(values) & ~absent
-    if wrong.any():
-        number(values[wrong][0], f"{where}[{int(wrong.argmax())}]")
-    listed: list[float | None] = values.tolist()
-    for i in np.flatnonzero(absent):
-        listed[i] = None
-    return listed
-
 
 # -- the space --------------------------------------------------------------------------------------------------------
 
@@ -93,21 +69,7 @@ def _buildable(table: Table, features: list[Feature]) -> Table:
 
 
 def _feature_from(node: Node, start: int) -> Feature:
-    given = node.keys(
-        "name",
-        "kind",
-        "start",
-        "stop",
-        "categories",
-        "permitted",
-        "low",
-        "high",
-        "observed",
-        "whole",
-        "sense",
-        "immutable",
-        "sources",
-    )
+    given = node.keys(*(f.name for f in fields(Feature)))
     kind, categories = _kind(given["kind"]), tuple(c.scalar() for c in given["categories"].items())
     stop = start + _width(kind, categories, given)
     least, most = given["observed"].vector(2, "end of the range").tolist()
@@ -124,7 +86,7 @@ def _feature_from(node: Node, start: int) -> Feature:
         whole=given["whole"].flag(),
         sense=given["sense"].whole(low=-1, high=1),
         immutable=given["immutable"].flag(),
-        sources=tuple(s.text() for s in given["sources"].items()),
+        sources=given["sources"].texts(),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from globece import rays
 from globece.errors import check_choice, check_count, check_instance, check_number, wrong
 from globece.explanation import Explanation, MinimumCosts, Profile
+from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
 from globece.plots.style import (
     FAINT,
     INK,
@@ -20,7 +21,6 @@ from globece.plots.style import (
     nobody_affected,
     nobody_covered,
     plain,
-    prepare,
     set_label,
     set_title,
     share_text,
@@ -28,22 +28,18 @@ from globece.plots.style import (
     steps_text,
     wrap,
     write,
-    write_note,
 )
 from globece.space import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 MOST_BARS = 10_000
-LIMIT = "limit on cost: the most that anybody pays"
-LEGEND: dict[str, Any] = {"edgecolor": "none", "fontsize": 8.5, "handlelength": 1.2, "title_fontsize": 8.5}
 
 
 @dataclass(eq=False)
-class ProfileDisplay:
+class ProfileDisplay(Display):
     """The coverage-cost profile: coverage against a limit on cost.
 
     Attributes
@@ -51,13 +47,13 @@ class ProfileDisplay:
     profile
         The profile of all directions together.
     alone
-        The profile of each direction alone.
+        The profile of each direction by itself.
     coverage, average_cost, budget
         Where the profile ends, and the most that recourse may cost.
     note
-        Text to show if there is nothing to draw.
+        What to write if there is nothing to draw.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
 
     Examples
     --------
@@ -75,12 +71,10 @@ class ProfileDisplay:
     average_cost: float
     budget: float
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
-        """Create the display from an explanation."""
+        """Take the profiles out of an explanation."""
         check_instance("ex", ex, Explanation)
         alone = tuple(ex.profile(i) for i in range(ex.n_directions))
         note = nobody_affected(ex) or nobody_covered(ex)
@@ -94,13 +88,12 @@ class ProfileDisplay:
         ax
             Axes to draw on; a new figure by default.
         x
-            ``"limit"``: a limit on the cost of each input. ``"average cost"``: the average over the covered inputs, as
-            in the paper.
+            ``"limit"``: the most that anybody pays, so one reads off how many are reached. ``"average cost"``: the
+            average over those reached, as in the paper.
         """
         check_choice("x", x, ("limit", "average cost"))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "ProfileDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         limit = x == "limit"
         profiles = (self.profile, *self.alone)
@@ -120,7 +113,7 @@ class ProfileDisplay:
         at = last if limit else float(self.profile.average_cost[-1])
         ax.plot([at], [self.coverage], "o", color=INK if many else colour(0), markersize=6, zorder=4, clip_on=False)
         coverage_axis(ax)
-        set_label(ax, LIMIT if limit else "average cost of the covered inputs")
+        set_label(ax, "limit on cost: the most that anybody pays" if limit else "average cost of the covered inputs")
         set_title(ax, f"{self.coverage:.1%} covered at an average cost of {self.average_cost:.2f}")
         if many:
             handles, labels = ax.get_legend_handles_labels()
@@ -129,7 +122,7 @@ class ProfileDisplay:
 
 
 @dataclass(eq=False)
-class MinimumCostsDisplay:
+class MinimumCostsDisplay(Display):
     """The minimum cost of each affected input, and how many have no recourse.
 
     Attributes
@@ -137,11 +130,11 @@ class MinimumCostsDisplay:
     costs
         The cheapest direction of each affected input, and its cost.
     n_directions, average_cost, budget
-        The number of directions, the mean cost of the covered inputs, and the most that recourse may cost.
+        How many directions there are, the mean cost of the covered inputs, and the most that recourse may cost.
     note
-        Text to show if there is nothing to draw.
+        What to write if there is nothing to draw.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     costs: MinimumCosts
@@ -149,12 +142,10 @@ class MinimumCostsDisplay:
     average_cost: float
     budget: float
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation) -> Self:
-        """Create the display from an explanation."""
+        """Take the minimum costs out of an explanation."""
         check_instance("ex", ex, Explanation)
         return cls(ex.minimum_costs(), ex.n_directions, ex.average_cost, ex.budget, nobody_affected(ex))
 
@@ -164,28 +155,29 @@ class MinimumCostsDisplay:
         return int((self.costs.direction < 0).sum())
 
     def plot(self, ax: Axes | None = None, *, bin_width: float | None = None) -> Self:
-        """Draw a histogram, stacked by direction, with a separate bar for those without recourse.
+        """Draw a histogram, stacked by direction, with a bar of its own for those without recourse.
 
         Parameters
         ----------
         ax
             Axes to draw on; a new figure by default.
         bin_width
-            Width of a bar in units of cost; a round number by default. Bars are centred on its multiples, so that a
-            change of one category is at 1.
+            Width of a bar in units of cost; a round number by default. Bars are centred on its multiples, so that
+            those who change one category stand at 1.
         """
         if bin_width is not None:
             bin_width = check_number("bin_width", bin_width, open_low=True)
             if self.budget / bin_width > MOST_BARS:
                 raise wrong("bin_width", f"at least {self.budget / MOST_BARS:g}, for {MOST_BARS:,} bars", bin_width)
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "MinimumCostsDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         covered = self.costs.direction >= 0
         paid, taken = self.costs.cost[covered], self.costs.direction[covered]
         n, none = len(covered), self.n_without_recourse
-        width, edges, end = cost_bins(ax, paid, self.budget, bin_width)
+        edges, last = cost_bins(paid, self.budget, bin_width)
+        width = edges[1] - edges[0]
+        end = cost_axis(ax, max(last, edges[-1]), self.budget)
         under = np.zeros(len(edges) - 1)
         for i in range(self.n_directions):
             mine, _ = np.histogram(paid[taken == i], edges)
@@ -195,7 +187,7 @@ class MinimumCostsDisplay:
         height = max(under.max(initial=0), none, 1)
         ax.set_ylim(0, height * 1.16)
         self._draw_nobody(ax, end, none, n)
-        late = paid.size > 0 and self.average_cost > 0.5 * end  # the free space is then at the left
+        late = paid.size > 0 and self.average_cost > 0.5 * end  # the room for words is then at the left
         if paid.size:
             ax.plot([self.average_cost] * 2, [0, height * 1.04], color=INK, linewidth=1.2)
             words = f" average {self.average_cost:.2f} "
@@ -207,36 +199,36 @@ class MinimumCostsDisplay:
         set_label(ax, "minimum cost of recourse")
         set_title(ax, f"{n - none:,} of {n:,} have recourse within the budget, {none:,} have none")
         if self.n_directions > 1:
-            anchor = (0.0 if late else end / ax.get_xlim()[1], 0.92)
+            place = (0.0 if late else end / ax.get_xlim()[1], 0.92)
             where: Literal["upper left", "upper right"] = "upper left" if late else "upper right"
-            ax.legend(title="cheapest for", alignment="left", loc=where, bbox_to_anchor=anchor, **LEGEND)
+            ax.legend(title="cheapest for", alignment="left", loc=where, bbox_to_anchor=place, **LEGEND)
         return self
 
     def _draw_nobody(self, ax: Axes, end: float, none: int, n: int) -> None:
         room = end * 0.16
-        x = end + room * 0.62
+        place = end + room * 0.62
         ax.set_xlim(0, end + room * 1.2)
-        ax.bar([x], [none], room * 0.5, facecolor="white", edgecolor=NOBODY, hatch="/////", linewidth=1.2)
-        write(ax, x, none, f"{none:,}\n({none / n:.1%})", size=9, ha="center", va="bottom", linespacing=1.05)
-        label_no_recourse(ax, x)
+        ax.bar([place], [none], room * 0.5, facecolor="white", edgecolor=NOBODY, hatch="/////", linewidth=1.2)
+        write(ax, place, none, f"{none:,}\n({none / n:.1%})", size=9, ha="center", va="bottom", linespacing=1.05)
+        no_recourse_label(ax, place)
 
 
 @dataclass(eq=False)
-class MeanTranslationDisplay:
+class MeanTranslationDisplay(Display):
     """Mean change of each feature that moves, over the covered inputs.
 
     Attributes
     ----------
     features, costs
-        The features that move, most expensive first, and the mean cost of the changes in each.
+        The features that move, dearest first, and the mean cost of the changes in each.
     remarks
-        For each feature a description of how it changes, and for how many.
+        For each feature in words how it changes, and for how many.
     direction
         The direction taken; ``None`` if each input takes its cheapest.
     note
-        Text to show if there is nothing to draw.
+        What to write if there is nothing to draw.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     features: tuple[str, ...]
@@ -244,19 +236,17 @@ class MeanTranslationDisplay:
     remarks: tuple[str, ...]
     direction: int | None = None
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, *, direction: int | None = None) -> Self:
-        """Create the display from an explanation.
+        """Take the mean translation out of an explanation.
 
         Parameters
         ----------
         ex
             The explanation.
         direction
-            The direction that all inputs take; by default each takes its cheapest.
+            Take this direction for everybody; by default each input takes its cheapest.
         """
         check_instance("ex", ex, Explanation)
         if direction is not None:
@@ -280,20 +270,18 @@ class MeanTranslationDisplay:
         return cls(tuple(moved.features[i] for i in order), moved.cost[order], tuple(remarks), direction, note)
 
     def plot(self, ax: Axes | None = None, *, top: int = 12) -> Self:
-        """Draw the mean cost of each feature that moves as a bar.
+        """Draw a bar for each feature that moves, as long as its mean cost.
 
         Parameters
         ----------
         ax
             Axes to draw on; a new figure by default.
         top
-            Most features to draw, if they fit; the others are counted.
+            Most features to draw, if there is room for as many; the others are counted.
         """
         shown = min(check_count("top", top), len(self.features))
-        size = (6.4, 1.35 + 0.5 * max(shown, 2))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "MeanTranslationDisplay.plot")
+        ax = self._begin(ax, (6.4, 1.35 + 0.5 * max(shown, 2)), self.note)
         if self.note:
-            write_note(ax, self.note)
             return self
         width, height = inches(ax)
         names = [wrap(name, min(0.3 * width, 2.0), 9) for name in self.features[:shown]]
@@ -303,16 +291,16 @@ class MeanTranslationDisplay:
         ax.barh(y, costs, 0.62, color=colour(self.direction or 0), linewidth=0)
         ax.set_yticks(y, [plain("\n".join(name)) for name in names[:shown]], fontsize=9)
         ax.set_ylim(shown - 0.4, -0.6)
-        # Remarks follow the bars, so the longest bar leaves room for one.
+        # Remarks stand behind the bars, so the dearest leaves room for its own.
         room, longest = inches(ax)[0], max(float(costs.max()), 1e-9)
         behind = min(max(0.35 * room, min(2.2, 0.5 * room)), room)
         end = longest * room / (room - behind)
         ax.set_xlim(0, end)
         remarks = [wrap(r, room * (1 - c / end) - 0.12, 8.5) for c, r in zip(costs, self.remarks, strict=False)]
-        for at, cost, remark in zip(y, costs, remarks, strict=True):
+        for place, cost, remark in zip(y, costs, remarks, strict=True):
             ax.annotate(
                 "\n".join(remark),
-                (cost, at),
+                (cost, place),
                 (5, 0),
                 textcoords="offset points",
                 va="center",
@@ -332,7 +320,7 @@ class MeanTranslationDisplay:
 
 
 def _targets(ex: Explanation, directions: FloatArray) -> dict[str, str]:
-    """For each categorical feature the categories that these directions move it to."""
+    """For each categorical feature the category, or categories, that these directions move it to."""
     found: dict[str, list[str]] = {}
     for delta in directions:
         for switch in rays.switches(ex.space, delta):
@@ -340,68 +328,3 @@ def _targets(ex: Explanation, directions: FloatArray) -> dict[str, str]:
             if label not in found.setdefault(switch.feature.name, []):
                 found[switch.feature.name].append(label)
     return {name: " or ".join(labels) for name, labels in found.items()}
-
-
-def coverage_axis(ax: Axes) -> None:
-    """Lay out the axis of coverage."""
-    ax.set_ylim(0.0, 1.06)
-    ax.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"])
-    ax.grid(axis="y", color=FAINT, linewidth=0.8)
-    set_label(ax, "coverage of the affected inputs", axis="y")
-
-
-def label_no_recourse(ax: Axes, x: float) -> None:
-    """Label the bar for those without recourse below the axis."""
-    style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 9, "color": INK, "linespacing": 1.0}
-    ax.text(x, -0.025, "no\nrecourse", transform=ax.get_xaxis_transform(), **style)
-
-
-def cost_bins(ax: Axes, paid: FloatArray, budget: float, width: float | None = None) -> tuple[float, FloatArray, float]:
-    """Width and edges of the bins of a histogram of costs, and where the axis ends."""
-    last = float(paid.max()) if paid.size else budget
-    width = width or _round_width(last / 24)
-    edges = (np.arange(int(last / width + 0.5) + 2, dtype=np.float64) - 0.5) * width
-    return width, edges, cost_axis(ax, max(last, float(edges[-1])), budget)
-
-
-def cost_axis(ax: Axes, last: float, budget: float | None) -> float:
-    """Lay out the axis of costs and return where it ends.
-
-    It extends to the budget. If all costs are far below, the axis is broken, with the budget after the break.
-    """
-    if budget is None:
-        end = last * 1.08
-        ax.set_xlim(0, end)
-        return end
-    broken = last < 0.45 * budget
-    end = last * 1.3 if broken else budget
-    ax.set_xlim(0, end)
-    ticks = [t for t in ax.get_xticks() if 0 <= t <= (last * 1.12 if broken else budget * 1.0001)]
-    ax.set_xticks(
-        [*ticks, *([end] if broken else [])], [*(f"{t:g}" for t in ticks), *([f"{budget:g}"] if broken else [])]
-    )
-    dashes: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3)), "clip_on": False}
-    ax.plot([end, end], [0, 1], transform=ax.get_xaxis_transform(), color=MUTED, **dashes)
-    ax.annotate(
-        "budget",
-        (end, 1.0),
-        (-3, 0),
-        xycoords=ax.get_xaxis_transform(),
-        textcoords="offset points",
-        ha="right",
-        va="top",
-        fontsize=8.5,
-        color=MUTED,
-    )
-    if broken:
-        style: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False, "color": MUTED}
-        gap = last * 1.21
-        ax.plot([gap], [0], marker=(2, 0, -20), markersize=9, linestyle="none", zorder=6, **style)
-        ax.plot([gap + end * 0.012], [0], marker=(2, 0, -20), markersize=9, linestyle="none", zorder=6, **style)
-    return end
-
-
-def _round_width(width: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below."""
-    power = 10.0 ** np.floor(np.log10(max(width, 1e-9)))
-    return float(next(power * m for m in (1, 2, 5, 10) if power * m >= width * (1 - 1e-9)))

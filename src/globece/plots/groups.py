@@ -1,17 +1,18 @@
-"""Figures of an audit: profiles with confidence bands, minimum costs, mean translations, and the exchange."""
+"""Figures of an audit: profiles with bands, minimum costs and mean translations by group, the exchange."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from globece import formatting
 from globece.auditing import Audit
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.errors import check_choice, check_count, check_instance
-from globece.plots.charts import LEGEND, LIMIT, cost_axis, cost_bins, coverage_axis, label_no_recourse
+from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
 from globece.plots.style import (
     FAINT,
     INK,
@@ -19,18 +20,15 @@ from globece.plots.style import (
     colour,
     inches,
     plain,
-    prepare,
     set_label,
     set_title,
     wrap,
     write,
-    write_note,
 )
 from globece.space import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOTHING = "No group is large enough to be drawn."
 DRAWS = 200
@@ -39,7 +37,7 @@ LONG = 40  # letters of a group's name, in a legend
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A group's coverage-cost profile, with a bootstrap confidence band.
+    """A group's coverage-cost profile, with a band that holds most resampled ones.
 
     Attributes
     ----------
@@ -59,28 +57,26 @@ class Band:
 
 
 @dataclass(eq=False)
-class GroupProfilesDisplay:
+class GroupProfilesDisplay(Display):
     """Coverage-cost profiles of all groups.
 
     Attributes
     ----------
     bands
-        A profile for each group that is large enough.
+        A profile for each group that was judged.
     budget, level
-        The most that recourse may cost; the bands have confidence 1 - level.
+        The most that recourse may cost; the bands hold 1 - level.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     bands: Mapping[str, Band]
     budget: float
     level: float
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Create the display from an audit."""
+        """Take the profiles out of an audit."""
         check_instance("au", au, Audit)
         bands, budget = {}, au.explanation.budget
         paid = au.cost[np.isfinite(au.cost)]
@@ -103,9 +99,8 @@ class GroupProfilesDisplay:
         ax
             Axes to draw on; a new figure by default.
         """
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 4.0), "GroupProfilesDisplay.plot")
+        ax = self._begin(ax, (6.4, 4.0), None if self.bands else NOTHING)
         if not self.bands:
-            write_note(ax, NOTHING)
             return self
         last = float(next(iter(self.bands.values())).limit[-1])
         end = cost_axis(ax, last, self.budget)
@@ -116,14 +111,14 @@ class GroupProfilesDisplay:
             label = f"{plain(_short(name, LONG))} ({band.n:,})"
             ax.plot(across, up, color=colour(i), linewidth=2.0, label=label, drawstyle="steps-post")
         coverage_axis(ax)
-        set_label(ax, LIMIT)
+        set_label(ax, "limit on cost: the most that anybody pays")
         set_title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
         ax.legend(loc="lower right", title="group (affected)", alignment="left", **LEGEND)
         return self
 
 
 @dataclass(eq=False)
-class GroupCostsDisplay:
+class GroupCostsDisplay(Display):
     """A histogram of minimum costs for each group, and how many have no recourse.
 
     Attributes
@@ -135,25 +130,23 @@ class GroupCostsDisplay:
     budget
         The most that recourse may cost.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     costs: Mapping[str, FloatArray]
     scores: Mapping[str, tuple[float, float, float]]
     budget: float
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Create the display from an audit."""
+        """Take the minimum costs out of an audit."""
         check_instance("au", au, Audit)
         names = _judged(au)
         scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
         return cls({name: au.costs_of(name) for name in names}, scores, au.explanation.budget)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the histograms above each other, as shares of each group, on a common axis of costs.
+        """Draw one histogram above the other, as shares of each group, on one axis of costs.
 
         Parameters
         ----------
@@ -161,23 +154,24 @@ class GroupCostsDisplay:
             Axes to draw on; a new figure by default.
         """
         rows = max(len(self.costs), 1)
-        self.ax_, self.figure_ = ax, _ = prepare(ax, (6.4, 1.2 + 1.15 * rows), "GroupCostsDisplay.plot")
+        ax = self._begin(ax, (6.4, 1.2 + 1.15 * rows), None if self.costs else NOTHING)
         if not self.costs:
-            write_note(ax, NOTHING)
             return self
         paid = np.concatenate([c[np.isfinite(c)] for c in self.costs.values()])
-        width, edges, end = cost_bins(ax, paid, self.budget)
+        edges, last = cost_bins(paid, self.budget)
+        width = edges[1] - edges[0]
+        end = cost_axis(ax, max(last, float(edges[-1])), self.budget)
         shares = {name: np.histogram(c[np.isfinite(c)], edges)[0] / len(c) for name, c in self.costs.items()}
         none = {name: float(np.isinf(c).mean()) for name, c in self.costs.items()}
         tallest = max(max(float(s.max()) for s in shares.values()), *none.values(), 1e-9)
-        x, room = end * 1.1, end * 0.08
+        place, room = end * 1.1, end * 0.08
         ax.set_xlim(0, end * 1.2)
         for i, (name, share) in enumerate(shares.items()):
             base = float(rows - 1 - i)
             ax.bar(edges[:-1] + width / 2, 0.72 * share / tallest, width * 0.9, base, color=colour(i), linewidth=0)
             hatch: dict[str, Any] = {"facecolor": "white", "edgecolor": colour(i), "hatch": "/////", "linewidth": 1.2}
-            ax.bar([x], [0.72 * none[name] / tallest], room, base, **hatch)
-            write(ax, x, base + 0.72 * none[name] / tallest + 0.02, f"{none[name]:.1%}", size=8.5, ha="center")
+            ax.bar([place], [0.72 * none[name] / tallest], room, base, **hatch)
+            write(ax, place, base + 0.72 * none[name] / tallest + 0.02, f"{none[name]:.1%}", size=8.5, ha="center")
             score, low, high = self.scores[name]
             ax.plot([low, high], [base - 0.06] * 2, color=INK, linewidth=1.2)
             ax.plot([score], [base - 0.06], "o", color=INK, markersize=4)
@@ -186,34 +180,32 @@ class GroupCostsDisplay:
             ax.axhline(base, color=FAINT, linewidth=0.8, zorder=0)
         ax.set_ylim(-0.14, rows - 0.02)
         ax.set_yticks([])
-        label_no_recourse(ax, x)
+        no_recourse_label(ax, place)
         set_label(ax, "minimum cost of recourse")
         set_title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
         return self
 
 
 @dataclass(eq=False)
-class GroupTranslationsDisplay:
+class GroupTranslationsDisplay(Display):
     """Mean change of each feature over the covered inputs of each group, along the group's directions.
 
     Attributes
     ----------
     features
-        Features that some group moves, most expensive first.
+        Features that some group moves, dearest first.
     costs
         Mean cost of the changes in each, by group.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     features: tuple[str, ...]
     costs: Mapping[str, FloatArray]
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Create the display from an audit."""
+        """Take the mean translations out of an audit."""
         check_instance("au", au, Audit)
         found = {name: au.explanation_of(name).mean_translation() for name in _judged(au)}
         if not found:
@@ -236,9 +228,8 @@ class GroupTranslationsDisplay:
         shown = min(check_count("top", top), len(self.features))
         groups = len(self.costs)
         size = (6.4, 1.5 + (0.2 + 0.16 * groups) * max(shown, 2))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "GroupTranslationsDisplay.plot")
+        ax = self._begin(ax, size, None if shown else "No feature moves." if self.costs else NOTHING)
         if not shown:
-            write_note(ax, NOTHING if not self.costs else "No feature moves.")
             return self
         width = inches(ax)[0]
         names = ["\n".join(wrap(name, min(0.3 * width, 2.0), 9)) for name in self.features[:shown]]
@@ -258,7 +249,7 @@ class GroupTranslationsDisplay:
 
 
 @dataclass(eq=False)
-class ExchangeDisplay:
+class ExchangeDisplay(Display):
     """The exchange: each group's directions, and everybody's, applied to each group.
 
     Attributes
@@ -266,16 +257,14 @@ class ExchangeDisplay:
     exchange
         The matrices.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     exchange: Exchange
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_audit(cls, au: Audit) -> Self:
-        """Create the display from an audit."""
+        """Take the exchange out of an audit."""
         check_instance("au", au, Audit)
         return cls(au.exchange)
 
@@ -287,14 +276,13 @@ class ExchangeDisplay:
         ax
             Axes to draw on; a new figure by default.
         measure
-            The measure to show.
+            Which of its matrices.
         """
         check_choice("measure", measure, ("score", "coverage", "average_cost"))
         of, to = self.exchange.directions_of, self.exchange.applied_to
         size = (2.4 + 0.95 * max(len(to), 2), 1.6 + 0.5 * len(of))
-        self.ax_, self.figure_ = ax, _ = prepare(ax, size, "ExchangeDisplay.plot")
+        ax = self._begin(ax, size, None if to else NOTHING)
         if not to:
-            write_note(ax, NOTHING)
             return self
         values = getattr(self.exchange, measure)
         better = values if measure == "coverage" else -values
@@ -304,8 +292,9 @@ class ExchangeDisplay:
         ax.imshow(0.08 + 0.6 * shade, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
         for i in range(len(of)):
             for j in range(len(to)):
+                value = float(values[i, j])
+                text = formatting.share(value) if measure == "coverage" else formatting.cost(value, 2)
                 ink, weight = "white" if shade[i, j] > 0.8 else INK, "bold" if of[i] == to[j] else None
-                text = _cell(float(values[i, j]), measure)
                 write(ax, j, i, text, color=ink, ha="center", va="center", weight=weight)
         wide = 0.9 * inches(ax)[0] / len(to)
         across = ["\n".join(wrap(_short(name, LONG), max(wide, 0.6), 9)) for name in to]
@@ -328,11 +317,3 @@ def _judged(au: Audit) -> list[str]:
 
 def _short(name: str, letters: int) -> str:
     return name if len(name) <= letters else name[: letters - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _cell(value: float, measure: str) -> str:
-    if np.isnan(value):
-        return "\N{EN DASH}"
-    if measure == "coverage":
-        return f"{value:.1%}"
-    return "none" if np.isinf(value) else f"{value:.2f}"

@@ -6,8 +6,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from globece.errors import check_instance, require
 from globece.explanation import Explanation
 
@@ -65,11 +63,6 @@ def steps_text(amount: float) -> str:
 def share_text(share: float) -> str:
     """A share as a whole percentage."""
     return f"{share:.0%}" if share >= 0.01 else "under 1%"
-
-
-def cost_text(cost: float) -> str:
-    """A cost, or a dash where there is none."""
-    return f"{cost:.2f}" if np.isfinite(cost) else "\N{EN DASH}"
 
 
 # -- axes --------------------------------------------------------------------------------------------------------------

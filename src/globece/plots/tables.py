@@ -1,20 +1,21 @@
-"""Tables as figures: the cumulative rules chart, the first counterfactuals."""
+"""Figures that are tables: the cumulative rules chart, the first counterfactuals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from globece import formatting
 from globece.errors import check_count, check_instance
 from globece.explanation import Explanation
+from globece.plots.axes import Display
 from globece.plots.layout import Row, Table
 from globece.plots.style import (
     check_axes,
     colour,
-    cost_text,
     inches,
     nobody_affected,
     nobody_covered,
@@ -27,7 +28,6 @@ from globece.space import Feature, FeatureSpace, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 NARROW = 5.2  # inches
@@ -36,7 +36,7 @@ ARROW = "\N{RIGHTWARDS ARROW}"
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """One line of a rules chart: a rule, or the size of an addition (an aside if the row has a rule)."""
+    """One line of a drawn rules chart: a rule, or how far an addition has come (an aside where there is a rule)."""
 
     feature: str
     text: str
@@ -47,7 +47,7 @@ _CHART_HEAD = ["New\ninputs", "Cost", "All inputs", "Cost"]
 
 
 @dataclass(eq=False)
-class RulesChartDisplay:
+class RulesChartDisplay(Display):
     """The cumulative rules chart of one direction, as a table with a bar for the coverage.
 
     Attributes
@@ -55,25 +55,23 @@ class RulesChartDisplay:
     rows
         The chart's rows, without those that add neither a rule nor an input.
     lines
-        For each row its rules, then the additions up to there.
+        For each row what it says: its rules, then the additions up to there.
     direction
-        The direction.
+        The direction that the chart explains.
     note
-        Text to show if there is nothing to draw.
+        What to write if there is nothing to draw.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     rows: tuple[ChartRow, ...]
     lines: tuple[tuple[RuleLine, ...], ...]
     direction: int = 0
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, direction: int = 0, *, rows: int = 5, spacing: str = "equal") -> Self:
-        """Create the display from an explanation.
+        """Take the chart of one direction out of an explanation.
 
         Parameters
         ----------
@@ -92,7 +90,7 @@ class RulesChartDisplay:
         chart = ex.rules_chart(direction, rows=rows, spacing=spacing)
         if not chart.rows[-1].coverage:
             note = f"Direction {direction + 1} gives nobody recourse within the budget of {ex.budget:g}."
-        kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others add nothing
+        kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others say nothing new
         return cls(kept, tuple(_rule_lines(ex, row, chart.additions) for row in kept), direction, note)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -101,7 +99,7 @@ class RulesChartDisplay:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure, as high as needed.
+            Axes to draw on; a new figure, as high as the chart needs, by default.
         """
         title = f"Direction {self.direction + 1}"
         if not self.note:
@@ -110,7 +108,7 @@ class RulesChartDisplay:
         narrow = ax is not None and inches(ax)[0] < NARROW
         table = Table(
             head=[*(["New rule added"] if narrow else ["Feature", "New rule added"]), *_CHART_HEAD],
-            body=self._stacked() if narrow else self._side_by_side(),
+            body=self._body(narrow),
             wraps=(0,) if narrow else (0, 1),
             bar=3 if narrow else 4,
             title=title,
@@ -119,26 +117,17 @@ class RulesChartDisplay:
         self.ax_, self.figure_ = table.draw(ax, "RulesChartDisplay.plot", self.note)
         return self
 
-    def _side_by_side(self) -> list[Row]:
+    def _body(self, narrow: bool) -> list[Row]:
+        """Each feature beside its rule, or above it on a narrow page."""
         body = []
         for row, lines in zip(self.rows, self.lines, strict=True):
             for i, line in enumerate(lines):
                 numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
-                body.append(
-                    Row([line.feature, line.text, *numbers], i == 0, None if line.aside else 0, line.aside, mark)
-                )
-        return body
-
-    def _stacked(self) -> list[Row]:
-        """The same for narrow axes: the feature above its rule."""
-        body = []
-        for row, lines in zip(self.rows, self.lines, strict=True):
-            for i, line in enumerate(lines):
-                numbers, mark = (_chart_numbers(row), row) if i == 0 else ([""] * 4, None)
-                if line.aside:
-                    body.append(Row([f"{line.feature} {line.text}", *numbers], i == 0, None, True, mark))
-                else:
-                    body.append(Row([line.feature, *numbers], i == 0, 0, mark=mark))
+                text = [line.feature, line.text]
+                if narrow:
+                    text = [" ".join(text)] if line.aside else [line.feature]
+                body.append(Row([*text, *numbers], i == 0, None if line.aside else 0, line.aside, mark))
+                if narrow and not line.aside:
                     body.append(Row([line.text, *[""] * 4], False))
         return body
 
@@ -153,7 +142,7 @@ class Change:
 
 
 @dataclass(eq=False)
-class CounterfactualsDisplay:
+class CounterfactualsDisplay(Display):
     """The first few covered inputs before and after: a table of what each of them changes.
 
     Attributes
@@ -161,13 +150,13 @@ class CounterfactualsDisplay:
     inputs, directions, costs
         Positions of the inputs shown among the rows given, the direction that each takes, and its cost.
     changes
-        The features that each of them changes.
+        What each of them changes; nothing else is listed.
     n_covered
         Number of covered inputs, shown or not.
     note
-        Text to show if there is nothing to draw.
+        What to write if there is nothing to draw.
     ax_, figure_
-        The axes and the figure, after ``plot``.
+        What was drawn on, once ``plot`` was called.
     """
 
     inputs: tuple[int, ...]
@@ -176,12 +165,10 @@ class CounterfactualsDisplay:
     changes: tuple[tuple[Change, ...], ...]
     n_covered: int
     note: str | None = None
-    ax_: Axes = field(init=False, repr=False)
-    figure_: Figure = field(init=False, repr=False)
 
     @classmethod
     def from_explanation(cls, ex: Explanation, *, n: int = 8) -> Self:
-        """Create the display from the first ``n`` counterfactuals of an explanation."""
+        """Take the first ``n`` counterfactuals out of an explanation."""
         check_instance("ex", ex, Explanation)
         n = check_count("n", n)
         note = nobody_affected(ex) or nobody_covered(ex)
@@ -203,7 +190,7 @@ class CounterfactualsDisplay:
         Parameters
         ----------
         ax
-            Axes to draw on; by default a new figure, as high as needed.
+            Axes to draw on; a new figure, as high as the table needs, by default.
         most_changes
             Most features to list for one input; the others are counted.
         """
@@ -217,8 +204,8 @@ class CounterfactualsDisplay:
                 lines.append((f"{len(changes) - most_changes} more features", ""))
             for i, (feature, change) in enumerate(lines or [("(no feature)", "")]):
                 first = i == 0
-                cells = [f"{row:,}" if first else "", feature, change]
-                cells += [cost_text(cost) if first else "", *([f"{direction + 1}" if first else ""] if several else [])]
+                place, paid, taken = (f"{row:,}", formatting.cost(cost, 2), f"{direction + 1}") if first else ("",) * 3
+                cells = [place, feature, change, paid, taken][: len(head)]
                 body.append(Row(cells, first, 2, dot=colour(direction) if first and several else None))
         title = f"Counterfactuals: the first {len(self.inputs)} of {self.n_covered:,} covered inputs"
         table = Table(head, body, wraps=(1, 2), title=title)
@@ -227,26 +214,26 @@ class CounterfactualsDisplay:
 
 
 def _rule_lines(ex: Explanation, row: ChartRow, additions: Sequence[Addition]) -> tuple[RuleLine, ...]:
-    """A row's rules and, most expensive first, the most that its inputs add to other features."""
+    """A row's rules and, dearest first, the most that its inputs add to other features."""
     lines = [RuleLine(rule.feature, str(rule)) for rule in row.rules]
     aside = bool(lines)
     most = sorted(((_most(ex, a, row.reach), a) for a in additions), key=lambda pair: -pair[0][1])
-    shown = [(amount, a) for (amount, _), a in most if amount]
-    for amount, a in shown[:3]:
+    said = [(amount, a) for (amount, _), a in most if amount]
+    for amount, a in said[:3]:
         lines.append(
             RuleLine(a.feature, f"{signed_text(amount)}{steps_text(amount) if a.steps else ''} at most", aside)
         )
-    if len(shown) > 3:
-        lines.append(RuleLine(f"{len(shown) - 3} more features", "move as well", True))
+    if len(said) > 3:
+        lines.append(RuleLine(f"{len(said) - 3} more features", "move as well", True))
     return tuple(lines) or (RuleLine("(none)", "nobody needs a rule", True),)
 
 
 def _chart_numbers(row: ChartRow) -> list[str]:
-    return [f"{row.new_coverage:+.1%}", cost_text(row.new_cost), "", cost_text(row.cost)]
+    return [f"{row.new_coverage:+.1%}", formatting.cost(row.new_cost, 2), "", formatting.cost(row.cost, 2)]
 
 
 def _most(ex: Explanation, addition: Addition, reach: float) -> tuple[float, float]:
-    """The largest change by an addition up to a scalar, and its cost."""
+    """The most that an addition changes up to a scalar, and what that costs."""
     feature = ex.space[addition.feature]
     amount = min(abs(addition.per_unit) * reach, feature.high - feature.low)
     amount = float(np.rint(amount)) if feature.whole else amount

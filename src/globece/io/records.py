@@ -1,0 +1,98 @@
+"""Dataclasses as plain data and back: each field is named once, with the codec of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from globece.io.plain import Node, number
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of value is written as plain data (``where`` is for messages), and read back."""
+
+    data: Callable[[Any, str], Any]
+    read: Callable[[Node], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[Kind]):
+    """How a dataclass is written as an object, and read back.
+
+    Attributes
+    ----------
+    kind
+        The dataclass.
+    fields
+        The codec of each field, in the order of the file.
+    absent
+        Fields that are left out where they have this value.
+    """
+
+    kind: Callable[..., Kind]
+    fields: Mapping[str, Codec | Record[Any]]
+    absent: Mapping[str, Any] = field(default_factory=dict)
+
+    def data(self, value: Kind, where: str = "") -> dict[str, Any]:
+        """The value as an object."""
+        given = {name: getattr(value, name) for name in self.fields}
+        written = {name: v for name, v in given.items() if name not in self.absent or v != self.absent[name]}
+        return {name: self.fields[name].data(v, name) for name, v in written.items()}
+
+    def read(self, node: Node) -> Kind:
+        """The value of an object that has these fields and no others."""
+        return self.build(node.keys(*self.fields, optional=tuple(self.absent)))
+
+    def build(self, given: Mapping[str, Node]) -> Kind:
+        """The value of fields already taken out of their object, which may have had others too."""
+        read = {name: codec.read(given[name]) for name, codec in self.fields.items() if name in given}
+        return self.kind(**{**self.absent, **read})
+
+
+TEXT = Codec(lambda value, _: str(value), Node.text)
+FLAG = Codec(lambda value, _: bool(value), Node.flag)
+WHOLE = Codec(lambda value, _: int(value), Node.whole)
+NUMBER = Codec(number, Node.number)
+
+
+def choice(*allowed: str) -> Codec:
+    """One of these texts."""
+    return Codec(TEXT.data, lambda node: node.choice(*allowed))
+
+
+def maybe(codec: Codec) -> Codec:
+    """``None``, written as null, or a value."""
+    return Codec(
+        lambda value, where: None if value is None else codec.data(value, where),
+        lambda node: None if node.value is None else codec.read(node),
+    )
+
+
+def listed(codec: Codec | Record[Any], length: int | None = None, per: str = "") -> Codec:
+    """A tuple, of ``length`` entries where that is given: one for each ``per``."""
+    return Codec(
+        lambda values, where: [codec.data(value, where) for value in values],
+        lambda node: tuple(codec.read(item) for item in node.items(length, per)),
+    )
+
+
+def mapped(codec: Codec | Record[Any], *names: str) -> Codec:
+    """A mapping with these keys, as an object."""
+    return Codec(
+        lambda values, where: {name: codec.data(value, where) for name, value in values.items()},
+        lambda node: {name: codec.read(item) for name, item in node.keys(*names).items()},
+    )
+
+
+def paired(key: str, name: str, codec: Codec) -> Codec:
+    """A mapping with keys of any text, as a list of objects with ``key`` and ``name``."""
+
+    def read(node: Node) -> dict[str, Any]:
+        pairs = [item.keys(key, name) for item in node.items()]
+        return {pair[key].text(): codec.read(pair[name]) for pair in pairs}
+
+    return Codec(lambda values, where: [{key: k, name: codec.data(v, where)} for k, v in values.items()], read)
