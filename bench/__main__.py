@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from globece.io.files import write_text
 
@@ -47,16 +46,7 @@ def main(names: list[str]) -> None:
 
 
 def machine() -> str:
-    import os
-
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a Markdown table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

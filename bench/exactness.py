@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import DATASETS, KINDS, alone, case
+from globece import CostModel, FeatureSpace, UniformSampling, as_model, rays
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from paper.cases import case
+from paper.data import DATASETS, load_dataset
+from paper.markdown import table
+from paper.models import KINDS
+from paper.processes import alone
 
 DIRECTIONS, POINTS = 200, 20_000
 PIPELINES = ("lightgbm", "forest", "hist gradient boosting", "mlp")
@@ -32,10 +39,6 @@ def run() -> list[dict[str, Any]]:
 
 
 def measure(dataset: str, kind: str) -> dict[str, Any]:
-    from globece import CostModel, FeatureSpace, UniformSampling, as_model
-    from globece.case.affected import Affected
-    from globece.case.scaling import scale
-
     warnings.simplefilter("error")
     if kind in KINDS:
         one = case(dataset, kind)
@@ -74,15 +77,11 @@ def measure(dataset: str, kind: str) -> dict[str, Any]:
 
 
 def _not_flipped(model: Any, Z: Any, delta: Any, k: Any) -> int:
-    from globece import rays
-
     return int((~model.favourable(rays.positions(model.space, Z, delta, k))).sum()) if len(Z) else 0
 
 
 def _flips_before(problem: Any, row: int, delta: Any, k: Any) -> Any:
     """Margins at those points of a dense grid below the reported scalar of one row that flip the original."""
-    from globece import rays
-
     z, model = problem.inputs[row], problem.model
     end = min(rays.horizon(problem.cost, z[None], delta, problem.budget)[0], k[row])
     points = np.concatenate([
@@ -106,9 +105,7 @@ def pipeline(name: str) -> tuple[Any, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    from globece.datasets import load_german_credit
-
-    data = load_german_credit()
+    data = load_dataset("german_credit")
     X = data.frame.copy()
     numbers = [c for c in X.columns if X[c].dtype.kind in "if"]
     rng = np.random.default_rng(0)
@@ -131,8 +128,6 @@ def pipeline(name: str) -> tuple[Any, Any]:
 
 
 def render(result: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     rows = [
         [
             r["dataset"],

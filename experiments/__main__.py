@@ -10,10 +10,10 @@ from pathlib import Path
 
 from experiments import page, store
 from experiments.cells import Cell, Run
-from experiments.data import why_missing
 from experiments.models import missing_files
 from experiments.registry import PARTS, UnknownCellError, chosen
 from experiments.running import Outcome, compute
+from paper.data import why_missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

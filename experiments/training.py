@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.data import split
 from experiments.recipes import RECIPES, Boosting, Linear, Network, Recipe
-from tests.paper_models import PaperLinear, PaperNetwork
+from paper.data import split
+from paper.models import PaperLinear, PaperNetwork, from_arrays, read_boosted
 
 CACHE = Path(__file__).parent / "cache"
 SEED = 0
@@ -128,15 +128,8 @@ def _keep(model: Any, path: Path) -> None:
 
 def _read(path: Path) -> Any:
     if path.suffix == ".json":
-        import xgboost
-
-        model = xgboost.XGBClassifier()
-        model.load_model(path)
-        return model
+        return read_boosted(path)
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     mean, std = arrays.pop("mean"), arrays.pop("std")
-    if "coef" in arrays:
-        return PaperLinear(arrays["coef"], arrays["intercept"], mean, std)
-    depth = range(len(arrays) // 2)
-    return PaperNetwork(tuple(arrays[f"W{i}"] for i in depth), tuple(arrays[f"b{i}"] for i in depth), mean, std)
+    return from_arrays(arrays, mean, std)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS, NAMES
 from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.markdown import missing_rows, table
+from paper.data import DATASETS, NAMES, feature_space, split
 
 KEY = "apriori"
 SUPPORT, LONGEST = 0.1, 6  # the paper's p, and its longest itemsets
@@ -22,15 +22,10 @@ QUICK_LONGEST = 2
 
 def compute(run: Run, dataset: str) -> Data:
     """Count frequent itemsets by length and by how frequent they are, over the training rows in 10 bins."""
-    from experiments.data import dataset as loaded
-    from experiments.data import split
-    from globece import FeatureSpace
     from globece.baselines.items import Items
     from globece.baselines.itemsets import frequent, item_bits
 
-    rows, data = split(dataset)[0], loaded(dataset)
-    groups = {name: columns for name, columns in data.features.items() if columns}
-    space = FeatureSpace.from_matrix(rows, columns=data.columns, groups=groups, ranges="unbounded")
+    rows, space = split(dataset)[0], feature_space(dataset)
     items = Items.of(space, rows, bins=10)
     longest = QUICK_LONGEST if run.quick else LONGEST
     start = time.perf_counter()

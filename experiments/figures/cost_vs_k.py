@@ -15,7 +15,7 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import as_array, as_list, case_on
 from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.markdown import missing_rows
-from experiments.methods import sampling
+from paper.protocol import sampling
 
 NAME = "cost-vs-k"
 POINTS, ROUGH = 400, 40  # along the direction that is drawn, and along all others

@@ -39,7 +39,7 @@ from globece.errors import (
 from globece.io import recourse_sets, results
 from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor
-from tests.paper_models import paper_problem
+from paper.cases import case
 from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
 
 SETTINGS = AresSettings(support=0.05, bins=4, objective=AccuracyCost(0.1))
@@ -167,14 +167,12 @@ def test_the_ground_set_is_the_appendix_s_loop(reduce: bool) -> None:
 def test_ground_sets_are_as_large_as_the_reference_s(
     dataset: str, support: float, then_support: float | None, size: int
 ) -> None:
-    paper = paper_problem(dataset, "lr")
-    groups = {name: columns for name, columns in paper.features.items() if columns}
-    space = FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
+    on = case(dataset, "lr")
     settings = AresSettings(support=support, then_support=then_support)
-    full = ground_set(space, paper.x, ~paper.affected, None, settings)
+    full = ground_set(on.space, on.rows, ~on.affected, None, settings)
     assert len(full) == size
     if then_support is None:
-        reduced = ground_set(space, paper.x, ~paper.affected, None, AresSettings(support=support, reduce_rules=True))
+        reduced = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(support=support, reduce_rules=True))
         assert len(reduced) == size
         assert len(reduced.inner) <= len(full.inner)
 
