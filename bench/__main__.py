@@ -33,7 +33,7 @@ def main(names: list[str]) -> None:
         start = time.monotonic()
         result = importlib.import_module(f"bench.{name}").run()
         stored = {"machine": machine(), "seconds": round(time.monotonic() - start, 1), "result": result}
-        write_text(RESULTS / f"{name}.json", json.dumps(stored, indent=1) + "\n")
+        write_text(str(RESULTS / f"{name}.json"), json.dumps(stored, indent=1) + "\n")
     sections = [HEAD]
     for name in NAMES:
         path = RESULTS / f"{name}.json"
@@ -41,7 +41,7 @@ def main(names: list[str]) -> None:
             stored = json.loads(path.read_text())
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
-    write_text(PAGE, "\n".join(sections))
+    write_text(str(PAGE), "\n".join(sections))
     print(f"wrote {PAGE}")
 
 

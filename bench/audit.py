@@ -280,5 +280,4 @@ def _pair(against: list[str | None]) -> str:
 
 
 if __name__ == "__main__":
-    part = {"calibration": calibration, "power": power, "audits": audits, "studies": studies}[sys.argv[1]]
-    print(json.dumps(part(*sys.argv[2:])))
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

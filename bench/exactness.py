@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -112,19 +113,19 @@ def pipeline(name: str) -> tuple[Any, Any]:
     for c in numbers[:3]:
         X[c] = X[c].astype(float).mask(rng.random(len(X)) < 0.05)
     text = [c for c in X.columns if c not in numbers]
-    estimator = {
+    estimators: dict[str, Callable[[], Any]] = {
         "lightgbm": lambda: lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0),
         "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3, random_state=0),
         "hist gradient boosting": lambda: HistGradientBoostingClassifier(random_state=0),
         "mlp": lambda: MLPClassifier((32, 16), max_iter=80, random_state=0),
-    }[name]()
+    }
     steps = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), text),
         (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make_pipeline(steps, estimator).fit(X, data.outcome), X
+        return make_pipeline(steps, estimators[name]()).fit(X, data.outcome), X
 
 
 def render(result: list[dict[str, Any]]) -> str:

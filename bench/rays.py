@@ -83,7 +83,7 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def clock(work: Callable[[], Any]) -> float:
+def clock(work: Callable[..., Any]) -> float:
     """Milliseconds of wall time."""
     wall = time.perf_counter()
     work()

@@ -77,7 +77,8 @@ def _few(on: Case, x: Any) -> Any:
 def compute(run: Run, name: str, kind: str) -> Data:
     """Train a model, and say how often it is right."""
     start = time.perf_counter()
-    found = {"dataset": name, "kind": kind, "trained": _quality(model_of(replace(run, models=None), name, kind), name)}
+    quality = _quality(model_of(replace(run, models=None), name, kind), name)
+    found: Data = {"dataset": name, "kind": kind, "trained": quality}
     found["seconds"] = time.perf_counter() - start
     if run.models is not None and kind in KINDS:
         found["given"] = _quality(model_of(run, name, kind), name)

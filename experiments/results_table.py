@@ -279,7 +279,7 @@ def _score_of(figure: reference.Figure) -> float:
 
 
 def _seconds(r: Data, method: str) -> float:
-    return median(run["seconds"] for run in r["methods"][method]["runs"])
+    return float(median(run["seconds"] for run in r["methods"][method]["runs"]))
 
 
 def _time(r: Data, method: str) -> str:

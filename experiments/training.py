@@ -48,7 +48,9 @@ def _fit(recipe: Recipe, x: Any, y: Any) -> Any:
     if not recipe.normalise:
         mean, std = np.zeros_like(mean), np.ones_like(std)
     std = np.where(std > 0, std, 1.0)  # a column that never varies
-    return (_linear if isinstance(recipe, Linear) else _network)(recipe, x, y, mean, std)
+    if isinstance(recipe, Linear):
+        return _linear(recipe, x, y, mean, std)
+    return _network(recipe, x, y, mean, std)
 
 
 def _boosted(recipe: Boosting, x: Any, y: Any) -> Any:
@@ -96,7 +98,8 @@ def _network(recipe: Network, x: Any, y: Any, mean: Any, std: Any) -> PaperNetwo
         loss = torch.nn.CrossEntropyLoss(torch.tensor(recipe.weights))
         adam = torch.optim.Adam(net.parameters(), lr=recipe.rate)
         for _ in range(recipe.epochs):
-            for part in torch.randperm(len(rows)).split(recipe.batch):
+            order: Any = torch.randperm(len(rows))
+            for part in order.split(recipe.batch):
                 adam.zero_grad()
                 loss(net(rows[part]), outcomes[part]).backward()
                 adam.step()

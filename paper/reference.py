@@ -43,8 +43,10 @@ MODELS = {
     ("heloc", "lr"): Quality(73, 75, 4282),
 }
 
+Row = tuple[tuple[float, float, float] | tuple[float, float, float, bool] | None, ...]
+
 # tab:results of the paper, by data set and model: AReS, Fast AReS, GLOBE-CE, dGLOBE-CE; 9999 s is its time limit.
-_PAPER = {
+_PAPER: dict[tuple[str, str], Row] = {
     ("compas", "dnn"): ((51, 2.31, 101), (64, 1.45, 32.0), (66, 1.53, 7.08), (70, 1.46, 9.15)),
     ("german_credit", "dnn"): ((73, 1.6, 2712), (72, 1.43, 12.8), (85, 1.2, 2.28), (90, 1.1, 2.63)),
     ("default_credit", "dnn"): ((7.22, 1.0, 7984), (99.8, 4.2, 37.3), (98.5, 1.3, 3.6), (100, 1.1, 7.86)),
@@ -59,7 +61,7 @@ _PAPER = {
     ("heloc", "lr"): ((4.8, 1.0, 9999), (92, 1.6, 127.3), (100, 0.5, 3.11), (100, 0.5, 3.85)),
 }
 # The authors' code: the same four, none where it was not run; CPU seconds, of sampling and scaling for GLOBE-CE.
-_REFERENCE = {
+_REFERENCE: dict[tuple[str, str], Row] = {
     ("compas", "dnn"): ((60.6, 1.11, 48), (72.8, 1.77, 56), (90.9, 1.41, 5.8), (98.4, 1.40, 12.2)),
     ("compas", "xgb"): ((74.0, 1.05, 98), (84.1, 1.38, 55), (84.1, 1.29, 6.4), (98.5, 1.02, 11.9)),
     ("compas", "lr"): ((69.4, 1.02, 52), (86.2, 1.52, 46), (98.7, 1.27, 2.1), (100, 1.19, 3.9)),
@@ -75,17 +77,17 @@ _REFERENCE = {
 }
 METHODS = ("ares", "fast_ares", "globe_ce", "dglobe_ce")
 
-PAPER = {
-    (*case, method): Figure(*figures)
-    for case, row in _PAPER.items()
-    for method, figures in zip(METHODS, row, strict=True)
-}
-REFERENCE = {
-    (*case, method): Figure(*figures)
-    for case, row in _REFERENCE.items()
-    for method, figures in zip(METHODS, row, strict=True)
-    if figures is not None
-}
+
+def _figures(rows: dict[tuple[str, str], Row]) -> dict[tuple[str, str, str], Figure]:
+    return {
+        (*case, method): Figure(*figures)
+        for case, row in rows.items()
+        for method, figures in zip(METHODS, row, strict=True)
+        if figures is not None
+    }
+
+
+PAPER, REFERENCE = _figures(_PAPER), _figures(_REFERENCE)
 # Smallest and largest coverage in % and average cost of the authors' code over seeds 0 to 4, where five were run.
 REFERENCE_SEEDS = {
     ("german_credit", "lr", "globe_ce"): ((88.0, 96.0), (1.05, 1.60)),

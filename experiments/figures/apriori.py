@@ -78,9 +78,9 @@ def _figure(have: Mapping[str, Data], longest: int) -> Any:
     figure, (ax,) = new_figure(1, 6.6, 4.0)
     marks = ("o", "s", "^", "D")
     for i, (dataset, data) in enumerate(have.items()):
-        style = {"color": PALETTE[i], "marker": marks[i % len(marks)], "linewidth": 1.8, "label": NAMES[dataset]}
+        style: dict[str, Any] = {"color": PALETTE[i], "marker": marks[i % len(marks)], "label": NAMES[dataset]}
         counts = np.array(data["by_length"], dtype=float)
-        ax.plot(np.arange(len(counts)) + 1, np.where(counts > 0, counts, np.nan), **style)
+        ax.plot(np.arange(len(counts)) + 1, np.where(counts > 0, counts, np.nan), linewidth=1.8, **style)
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.set_xticks(range(1, longest + 1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from experiments.cells import Cell, Data, Part, Run, Shown
+from experiments.cells import Cell, Data, Part, Shown
 from experiments.figures.drawing import legend_below, name, new_figure
 from experiments.figures.methods import draw_profiles, rows_of
 from experiments.markdown import missing_rows, table
@@ -30,7 +30,7 @@ class Variant:
     note: Callable[[str, Data], str] | None = None  # what else there is to say of a data set
 
 
-def part(variant: Variant, compute: Callable[[Run, str], Data]) -> Part:
+def part(variant: Variant, compute: Callable[..., Data]) -> Part:
     """A part with a cell and a panel for each data set."""
     cells = tuple(Cell(f"{variant.key}/{d}", partial(compute, dataset=d), needs=(d,)) for d in variant.datasets)
 

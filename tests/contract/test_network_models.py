@@ -27,12 +27,12 @@ from tests.problems import approve_matrix, matrix, matrix_space
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # tests share the cores out themselves
-nn = torch.nn
+nn: Any = torch.nn
 
 X = matrix(400)
 y = approve_matrix(X)
-FREE = {"ranges": "unbounded", "whole": []}
-BOUND = {"decreasing": ["debts"]}
+FREE: dict[str, Any] = {"ranges": "unbounded", "whole": []}
+BOUND: dict[str, Any] = {"decreasing": ["debts"]}
 SINGLE = 1e-5  # share of k that rounding in single precision may cost
 UNSURE = 32 * 2.0**-23  # share of what a score is summed from, of which rounding makes either sign
 

@@ -36,7 +36,7 @@ class Evil:
         return os.mkdir, (str(self.mark),)
 
 
-class Homemade(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Homemade(ClassifierMixin, BaseEstimator):
     """A type that skops cannot know."""
 
     def fit(self, X: Any, y: Any) -> Homemade:
@@ -203,7 +203,7 @@ def test_lightgbm_regressor_needs_a_threshold(rows: pd.DataFrame, tmp_path: Path
     assert np.array_equal(loaded.predict(rows), model.predict(rows))
     few = gce.Settings(samples=20)
     ex = gce.explain(loaded, rows, threshold=0.0, rng=0, settings=few)
-    assert ex.n_affected == int((model.predict(rows) < 0).sum())
+    assert ex.n_affected == int((np.asarray(model.predict(rows)) < 0).sum())
     with pytest.raises(ModelError, match="threshold="):
         gce.explain(loaded, rows, rng=0, settings=few)
 

@@ -241,7 +241,7 @@ def test_ctrl_c_stops_cleanly(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(worker, "start", start)
-    monkeypatch.setattr(running.time, "sleep", interrupted)
+    monkeypatch.setattr("experiments.running.time.sleep", interrupted)
     assert command.main(["models/compas", "--quick", "--out", str(tmp_path)]) == 130
     assert "run again to go on" in capsys.readouterr().err
     assert len(begun) == 2
