@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from globece.io.files import write_text
 
@@ -34,7 +33,7 @@ def main(names: list[str]) -> None:
         start = time.monotonic()
         result = importlib.import_module(f"bench.{name}").run()
         stored = {"machine": machine(), "seconds": round(time.monotonic() - start, 1), "result": result}
-        write_text(RESULTS / f"{name}.json", json.dumps(stored, indent=1) + "\n")
+        write_text(str(RESULTS / f"{name}.json"), json.dumps(stored, indent=1) + "\n")
     sections = [HEAD]
     for name in NAMES:
         path = RESULTS / f"{name}.json"
@@ -42,21 +41,12 @@ def main(names: list[str]) -> None:
             stored = json.loads(path.read_text())
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
-    write_text(PAGE, "\n".join(sections))
+    write_text(str(PAGE), "\n".join(sections))
     print(f"wrote {PAGE}")
 
 
 def machine() -> str:
-    import os
-
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a Markdown table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

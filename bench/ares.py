@@ -7,56 +7,38 @@ which later runs read from a cache.
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from itertools import product
 from typing import Any
 
-from bench import stages
-from bench.cases import case
-from bench.stages import warm
+import numpy as np
 
-DATASETS = ("compas", "german_credit", "heloc", "default_credit")
-KINDS = ("lr", "xgb", "dnn")
+from globece import as_model
+from globece.baselines import AccuracyCost, AresSettings, ares, fast_ares
+from globece.baselines.evaluate import evaluate
+from globece.baselines.rule_sets import ground_set
+from globece.progress import Monitor
+from globece.rays import BUDGET_SLACK
+from paper import stages
+from paper.cases import case
+from paper.data import DATASETS
+from paper.markdown import table
+from paper.models import KINDS
+from paper.processes import alone
+from paper.protocol import BUDGET, FAST_ARES, PLAIN_ARES
+from paper.reference import PAPER
+from paper.stages import warm
+
 SEEDS = (0, 1, 2)
 NAIVE_SECONDS = 8.0  # of triples timed one by one; the whole ground set would take hours
 NAIVE_TRIPLES = 400
 
-# coverage %, average cost, seconds: the paper's table
-PAPER_FAST = {
-    ("compas", "dnn"): (64, 1.45, 32.0),
-    ("compas", "xgb"): (83, 1.9, 47.6),
-    ("compas", "lr"): (82, 1.7, 43.0),
-    ("german_credit", "dnn"): (72, 1.43, 12.8),
-    ("german_credit", "xgb"): (65, 1.75, 34.33),
-    ("german_credit", "lr"): (85, 1.3, 9.3),
-    ("heloc", "dnn"): (52, 5.5, 109.1),
-    ("heloc", "xgb"): (28, 2.1, 93.58),
-    ("heloc", "lr"): (92, 1.6, 127.3),
-    ("default_credit", "dnn"): (99.8, 4.2, 37.3),
-    ("default_credit", "xgb"): (93, 2.3, 29.97),
-    ("default_credit", "lr"): (99, 2.1, 17.82),
-}
-PAPER_PLAIN = {
-    ("compas", "dnn"): (51, 2.31, 101),
-    ("compas", "xgb"): (45, 1.9, 205),
-    ("compas", "lr"): (79, 1.5, 506),
-    ("german_credit", "dnn"): (73, 1.6, 2712),
-    ("german_credit", "xgb"): (61, 1.5, 2092),
-    ("german_credit", "lr"): (85, 1.3, 3566),
-}
-FAST: dict[str, dict[str, Any]] = {
-    "compas": {"support": 0.02, "reduce_rules": True, "evaluate": 20_000},
-    "german_credit": {"support": 0.16, "reduce_rules": True, "evaluate": 20_000},
-    "heloc": {"support": 0.6, "then_support": 1 / 7896, "evaluate": 5000},
-    "default_credit": {"support": 0.9, "then_support": 1 / 24_000, "evaluate": 5000},
-}
-COMPARED = {**FAST, "default_credit": {"support": 0.7, "then_support": 1 / 24_000}}
-PLAIN = {"compas": 0.02, "german_credit": 0.26}
-PLAIN_REFERENCE = {"compas": 0.1}
+EVALUATED = {"compas": 20_000, "german_credit": 20_000, "heloc": 5000, "default_credit": 5000}
+FAST = {dataset: {**options, "evaluate": EVALUATED[dataset]} for dataset, options in FAST_ARES.items()}
+COMPARED = {**FAST, "default_credit": {**FAST_ARES["default_credit"], "support": 0.7}}
+PLAIN = {"compas": 0.02, "german_credit": PLAIN_ARES["german_credit"]}
 
 
 def run() -> dict[str, Any]:
@@ -82,29 +64,9 @@ def run() -> dict[str, Any]:
 
 def _apart(what: str, dataset: str, kind: str) -> dict[str, Any]:
     """Run one case on one thread in a process of its own."""
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.ares", what, dataset, kind],
-        env={**os.environ, **limits},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    case: dict[str, Any] = {"dataset": dataset, "model": kind, **json.loads(done.stdout.splitlines()[-1])}
-    print(what, {k: v for k, v in case.items() if k != "rows"}, flush=True)
-    return case
-
-
-def _problem(dataset: str, kind: str) -> tuple[Any, Any, Any]:
-    from globece import CostModel, FeatureSpace
-    from tests.paper_models import paper_problem
-
-    paper = paper_problem(dataset, kind)  # type: ignore[arg-type]
-    groups = {name: columns for name, columns in paper.features.items() if columns}
-    space = FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
-    return paper, space, CostModel.bins(space, widths=paper.bin_widths)
+    found = {"dataset": dataset, "model": kind, **alone("bench.ares", what, dataset, kind)}
+    print(what, {k: v for k, v in found.items() if k != "rows"}, flush=True)
+    return found
 
 
 # -- one predict per triple -------------------------------------------------------------------------------------------
@@ -117,23 +79,14 @@ def evaluation_as_used(dataset: str, kind: str) -> dict[str, Any]:
 
 def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | None = None) -> dict[str, Any]:
     """The same ground set both ways: every distinct change once, and triple by triple as the appendix has it."""
-    import numpy as np
-
-    from globece.baselines import AresSettings
-    from globece.baselines.evaluate import evaluate
-    from globece.baselines.rule_sets import ground_set
-    from globece.models.compiling.adapt import as_model
-    from globece.progress import Monitor
-    from globece.rays import BUDGET_SLACK
-
-    paper, space, cost = _problem(dataset, kind)
+    on = case(dataset, kind)
     warm()
     options = (grounds or COMPARED)[dataset]
-    ground = ground_set(space, paper.x, ~paper.affected, None, AresSettings(**options))
-    inputs = paper.x[paper.affected]
-    box = as_model(paper.model, space, compile=False)
+    ground = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(**options))
+    inputs = on.rows[on.affected]
+    box = as_model(on.model, on.space, compile=False)
     wall, cpu = time.perf_counter(), time.process_time()
-    made = evaluate(ground, ground.triples(np.arange(len(ground))), box, inputs, cost, 10.0, Monitor())
+    made = evaluate(ground, ground.triples(np.arange(len(ground))), box, inputs, on.cost, BUDGET, Monitor())
     counts, costs = made.counts, made.average_costs
     ours, ours_cpu = time.perf_counter() - wall, time.process_time() - cpu
 
@@ -145,10 +98,10 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
         conditions = ground.outer.members(made.triples.outer[t]) + ground.inner.members(made.inner_of[t])
         rows = inputs[np.all([codes[:, items.feature_of[i]] == i for i in conditions], axis=0)]
         after = items.apply(rows, ground.thens.members(ground.pair_then[made.triples.pair[t]]))
-        paid = cost.between(rows, after)
+        paid = on.cost.between(rows, after)
         # the library's own rule for "within the budget": sums such as 10.000000000000002 exceed it by rounding alone
-        within = paid <= 10.0 * (1 + BUDGET_SLACK)
-        flips = (paper.model.predict(after) == 1) & within if len(rows) else np.zeros(0, dtype=bool)
+        within = paid <= BUDGET * (1 + BUDGET_SLACK)
+        flips = (on.predict(after) == 1) & within if len(rows) else np.zeros(0, dtype=bool)
         mean = float(paid[flips].mean()) if flips.any() else np.inf
         same &= int(flips.sum()) == counts[t] and (mean == costs[t] or abs(mean - costs[t]) <= 1e-9 * mean)
         done += 1
@@ -175,21 +128,17 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
 
 def plain(dataset: str, kind: str, support: float | None = None) -> dict[str, Any]:
     """AReS over the whole ground set."""
-    from globece.baselines import AccuracyCost, AresSettings, ares
-
     settings = AresSettings(support=support or PLAIN[dataset], objective=AccuracyCost(0.1))
     return _timed(dataset, kind, ares, settings, 10.0, (0,))
 
 
 def plain_reference(dataset: str, kind: str) -> dict[str, Any]:
     """The same with the support of the reference's run."""
-    return plain(dataset, kind, PLAIN_REFERENCE[dataset])
+    return plain(dataset, kind, PLAIN_ARES[dataset])
 
 
 def fast(dataset: str, kind: str, **changed: Any) -> dict[str, Any]:
     """Fast AReS, racing on 300 inputs."""
-    from globece.baselines import AccuracyCost, AresSettings, fast_ares
-
     budget = changed.pop("budget", 20.0 if (dataset, kind) == ("default_credit", "dnn") else 10.0)
     objective = AccuracyCost(0.1 if budget == 10.0 else 0.02)
     settings = AresSettings(**{**FAST[dataset], "race_rows": 300, "objective": objective, **changed})
@@ -209,12 +158,12 @@ def fast_r_5000(dataset: str, kind: str) -> dict[str, Any]:
 def _timed(
     dataset: str, kind: str, method: Any, settings: Any, budget: float, seeds: tuple[int, ...]
 ) -> dict[str, Any]:
-    paper, space, cost = _problem(dataset, kind)
+    on = case(dataset, kind)
     warm()
     found, walls, cpus = [], [], []
     for seed in seeds:
         wall, cpu = time.perf_counter(), time.process_time()
-        made = method(paper.model, paper.x, space=space, cost=cost, budget=budget, rng=seed, ares_settings=settings)
+        made = method(on.model, on.rows, space=on.space, cost=on.cost, budget=budget, rng=seed, ares_settings=settings)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
         found.append(made)
@@ -262,8 +211,8 @@ def render(result: dict[str, Any]) -> str:
         [
             "## AReS and Fast AReS\n",
             _render_evaluation(result["evaluation"]),
-            _render_methods("Plain AReS", result["plain"], PAPER_PLAIN, 50, PLAIN_TEXT),
-            _render_methods("Fast AReS", result["fast"], PAPER_FAST, 10, FAST_TEXT),
+            _render_methods("Plain AReS", result["plain"], "ares", 50, PLAIN_TEXT),
+            _render_methods("Fast AReS", result["fast"], "fast_ares", 10, FAST_TEXT),
             _render_reduction(result["reduction"]),
             _render_series(result["series"], result["effect_of_q"]),
             "`make paper` draws these: see [docs/paper.md](docs/paper.md), *Fast AReS, stage by stage*.\n",
@@ -284,8 +233,6 @@ reaches the paper's coverage on the latter. And Default Credit's network has a b
 
 
 def _render_evaluation(rows: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     head = ["data", "model", "p", "affected", "triples", "distinct changes", "ours", "one predict per triple"]
     head += ["wall ratio", "CPU ratio", "accuracy and cost"]
     body = [
@@ -314,12 +261,10 @@ both sides are compared. Default Credit is shown at p = 0.7 and, below, at the p
 """ + table(head, body)
 
 
-def _render_methods(title: str, rows: list[dict[str, Any]], paper: dict[Any, Any], wanted: int, text: str) -> str:
-    from bench.__main__ import table
-
+def _render_methods(title: str, rows: list[dict[str, Any]], method: str, wanted: int, text: str) -> str:
     body = []
     for r in rows:
-        coverage, cost, seconds = paper[r["dataset"], r["model"]]
+        coverage, cost, seconds, _ = PAPER[r["dataset"], r["model"], method]
         reached = min(r["coverage"]) >= coverage and max(r["cost"]) <= cost
         body.append(
             [
@@ -360,8 +305,6 @@ def _render_methods(title: str, rows: list[dict[str, Any]], paper: dict[Any, Any
 
 
 def _render_reduction(rows: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     body = [
         [
             f"{r['support']:g}",
@@ -386,8 +329,6 @@ gains little by it; the appendix's loop over SD x RL x RL is there as a check wh
 
 
 def _render_series(fastares: list[dict[str, Any]], effect: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     head = ["", "p", "q", "triples", "generated in s", "acc(V) %", "acc(R) %", "cost", "all in s"]
 
     def body(rows: list[dict[str, Any]]) -> list[list[str]]:

@@ -13,7 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import DATASETS, alone, case, naive_protocol
+from paper.cases import case
+from paper.data import DATASETS
+from paper.markdown import table
+from paper.processes import alone
+from paper.protocol import naive_protocol, uniform
 
 # 500 of the quick one: its first 200 rejected 16 times, at the edge of the target, too few to tell a fault from chance
 ASSIGNMENTS = {"xgb": 200, "svm": 500}
@@ -52,12 +56,11 @@ def calibration(what: str) -> dict[str, Any]:
     """The share of audits that find a gap, over groups that are random: 30 % of the rows against the others."""
     from globece import AuditSettings, Climb, FeatureSpace, audit
     from globece.datasets.user_studies import black_box_2
-    from tests.paper_models import paper_problem
 
     if what == "xgb":
-        paper = paper_problem("heloc", "xgb")
-        X, model, more = paper.x[:1200], paper.model, {}
-        space = FeatureSpace.from_matrix(X, columns=paper.columns)
+        on = case("heloc", "xgb")
+        X, model, more = on.rows[:1200], on.model, dict[str, Any]()
+        space = FeatureSpace.from_matrix(X, columns=on.space.columns)
     else:
         study = black_box_2(1200, gap=0.0)
         X, model, space, more = study.X, study.model, study.space, {"cost": study.cost}
@@ -90,15 +93,14 @@ def power() -> dict[str, Any]:
     from sklearn.pipeline import Pipeline
 
     from globece import AuditSettings, FeatureSpace, Robust, audit
-    from tests.paper_models import paper_problem
 
-    paper = paper_problem("heloc", "xgb")
-    columns = [*paper.columns, "Foreign", "Guarantor = no", "Guarantor = yes"]
-    d = len(paper.columns)
+    on = case("heloc", "xgb")
+    columns = [*on.space.columns, "Foreign", "Guarantor = no", "Guarantor = yes"]
+    d = on.space.width
     rule = LogisticRegression()
     rule.coef_, rule.intercept_, rule.classes_ = np.zeros((1, d + 3)), np.array([1.0]), np.array([0, 1])
     rule.coef_[0, d], rule.coef_[0, d + 2], rule.n_features_in_ = -2.0, 2.0, d + 3
-    affected, rest = np.flatnonzero(paper.affected), np.flatnonzero(~paper.affected)
+    affected, rest = np.flatnonzero(on.affected), np.flatnonzero(~on.affected)
     settings = AuditSettings(checks=False, permutations=499, resamples=100, level=LEVEL)
     found, gaps, start = 0, [], time.perf_counter()
     for i in range(REPEATS):
@@ -107,12 +109,12 @@ def power() -> dict[str, Any]:
             [rng.choice(affected, 2 * PER_GROUP, replace=False), rng.choice(rest, PER_GROUP, replace=False)]
         )
         foreign = np.concatenate([rng.permutation(np.arange(2 * PER_GROUP) % 2), np.arange(PER_GROUP) % 2])
-        X = np.column_stack([paper.x[rows], foreign, np.ones(len(rows)), np.zeros(len(rows))])
+        X = np.column_stack([on.rows[rows], foreign, np.ones(len(rows)), np.zeros(len(rows))])
         X[-1, -2:] = 0.0, 1.0  # somebody has a guarantor
         keep = ColumnTransformer([("keep", "passthrough", list(range(d)))]).fit(X)
         space = FeatureSpace.from_matrix(X, columns=columns, groups={"Guarantor": columns[-2:]})
         au = audit(
-            Pipeline([("keep", keep), ("xgb", paper.model)]),
+            Pipeline([("keep", keep), ("xgb", on.model)]),
             X,
             by="Foreign",
             space=space,
@@ -134,13 +136,13 @@ def power() -> dict[str, Any]:
 
 def audits(dataset: str) -> list[dict[str, Any]]:
     """Audits of the paper's XGBoost model beside the paper's protocol for one direction."""
-    from globece import AuditSettings, Climb, UniformSampling, audit
+    from globece import AuditSettings, Climb, audit
 
-    on, german = case(dataset, "xgb"), dataset == "german_credit"
+    on = case(dataset, "xgb")
     quick = AuditSettings(permutations=19, resamples=20)
     for by in list(BY[dataset].values())[:1]:  # compiles the kernels, or reads them from the disk
         audit(on.own, on.rows, by=by, space=on.space, cost=on.cost, rng=0, search=Climb(rays=300), audit_settings=quick)
-    naive = naive_protocol(on, UniformSampling(n_features=5, power=5.0) if german else UniformSampling(), seed=0)
+    naive = naive_protocol(on, uniform(dataset), seed=0)
     found = []
     for name, by in BY[dataset].items():
         start = time.process_time()
@@ -200,8 +202,6 @@ def studies() -> list[dict[str, Any]]:
 
 
 def render(result: dict[str, Any]) -> str:
-    from bench.__main__ import table
-
     text = f"""## The recourse-bias audit
 
 **Calibration.** Audits of groups that were assigned at random, 30 % of the rows against the others: the share that
@@ -280,5 +280,4 @@ def _pair(against: list[str | None]) -> str:
 
 
 if __name__ == "__main__":
-    part = {"calibration": calibration, "power": power, "audits": audits, "studies": studies}[sys.argv[1]]
-    print(json.dumps(part(*sys.argv[2:])))
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bench.cases import DATASETS, KINDS, alone, case
+from globece import CostModel, FeatureSpace, UniformSampling, as_model, rays
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from paper.cases import case
+from paper.data import DATASETS, load_dataset
+from paper.markdown import table
+from paper.models import KINDS
+from paper.processes import alone
 
 DIRECTIONS, POINTS = 200, 20_000
 PIPELINES = ("lightgbm", "forest", "hist gradient boosting", "mlp")
@@ -32,10 +40,6 @@ def run() -> list[dict[str, Any]]:
 
 
 def measure(dataset: str, kind: str) -> dict[str, Any]:
-    from globece import CostModel, FeatureSpace, UniformSampling, as_model
-    from globece.case.affected import Affected
-    from globece.case.scaling import scale
-
     warnings.simplefilter("error")
     if kind in KINDS:
         one = case(dataset, kind)
@@ -74,15 +78,11 @@ def measure(dataset: str, kind: str) -> dict[str, Any]:
 
 
 def _not_flipped(model: Any, Z: Any, delta: Any, k: Any) -> int:
-    from globece import rays
-
     return int((~model.favourable(rays.positions(model.space, Z, delta, k))).sum()) if len(Z) else 0
 
 
 def _flips_before(problem: Any, row: int, delta: Any, k: Any) -> Any:
     """Margins at those points of a dense grid below the reported scalar of one row that flip the original."""
-    from globece import rays
-
     z, model = problem.inputs[row], problem.model
     end = min(rays.horizon(problem.cost, z[None], delta, problem.budget)[0], k[row])
     points = np.concatenate([
@@ -106,33 +106,29 @@ def pipeline(name: str) -> tuple[Any, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    from globece.datasets import load_german_credit
-
-    data = load_german_credit()
+    data = load_dataset("german_credit")
     X = data.frame.copy()
     numbers = [c for c in X.columns if X[c].dtype.kind in "if"]
     rng = np.random.default_rng(0)
     for c in numbers[:3]:
         X[c] = X[c].astype(float).mask(rng.random(len(X)) < 0.05)
     text = [c for c in X.columns if c not in numbers]
-    estimator = {
+    estimators: dict[str, Callable[[], Any]] = {
         "lightgbm": lambda: lightgbm.LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0),
         "forest": lambda: RandomForestClassifier(100, min_samples_leaf=3, random_state=0),
         "hist gradient boosting": lambda: HistGradientBoostingClassifier(random_state=0),
         "mlp": lambda: MLPClassifier((32, 16), max_iter=80, random_state=0),
-    }[name]()
+    }
     steps = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), text),
         (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make_pipeline(steps, estimator).fit(X, data.outcome), X
+        return make_pipeline(steps, estimators[name]()).fit(X, data.outcome), X
 
 
 def render(result: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     rows = [
         [
             r["dataset"],

@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import alone, case
+from globece import UniformSampling, as_model, rays
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from paper.cases import case
+from paper.data import split
+from paper.markdown import table
+from paper.processes import alone
 
 ROWS = (1_000, 4_323, 10_000, 100_000, 1_000_000)
 DIRECTIONS = (1, 10, 100, 1_000)
@@ -32,9 +38,6 @@ def run() -> dict[str, Any]:
 
 def problem(n: int, model: Any = None) -> tuple[Any, Any]:
     """HELOC's affected inputs, resampled to n rows, with its XGBoost model."""
-    from globece import as_model
-    from globece.case.affected import Affected
-
     heloc = case("heloc", "xgb")
     Z = heloc.space.encode(heloc.rows)[heloc.affected]
     if n != len(Z):
@@ -44,8 +47,6 @@ def problem(n: int, model: Any = None) -> tuple[Any, Any]:
 
 
 def some_directions(p: Any, n: int) -> Any:
-    from globece import UniformSampling
-
     return UniformSampling().propose(p, n, np.random.default_rng(1))
 
 
@@ -61,9 +62,6 @@ def seconds(work: Any, repeats: int = 3) -> float:
 
 def by_rows() -> list[dict[str, Any]]:
     import resource
-
-    from globece import rays
-    from globece.case.scaling import scale
 
     p, _ = problem(1000)
     scale(p, some_directions(p, 3))  # compiles, or reads from the disk
@@ -86,8 +84,6 @@ def by_rows() -> list[dict[str, Any]]:
 
 
 def by_directions() -> list[dict[str, Any]]:
-    from globece.case.scaling import scale
-
     p, _ = problem(4_323)
     D = some_directions(p, max(DIRECTIONS))
     scale(p, D[:2])
@@ -97,14 +93,10 @@ def by_directions() -> list[dict[str, Any]]:
 def by_trees() -> list[dict[str, Any]]:
     from xgboost import XGBClassifier
 
-    from globece.case.scaling import scale
-    from globece.datasets import load_heloc
-
-    heloc, data = case("heloc", "xgb"), load_heloc()
-    y = np.asarray(data.outcome)[: len(heloc.rows)]
+    x, y, _, _ = split("heloc")
     found = []
     for trees in TREES:
-        model = XGBClassifier(n_estimators=trees, max_depth=6, learning_rate=0.05, n_jobs=2).fit(heloc.rows, y)
+        model = XGBClassifier(n_estimators=trees, max_depth=6, learning_rate=0.05, n_jobs=2).fit(x, y)
         p, _ = problem(2_000, model)
         D = some_directions(p, 5)
         scale(p, D[:1])
@@ -113,8 +105,6 @@ def by_trees() -> list[dict[str, Any]]:
 
 
 def render(result: dict[str, Any]) -> str:
-    from bench.__main__ import table
-
     many = result[f"rows_{result['cores']}"]
     rows, base = [], next(r for r in result["rows_1"] if r["rows"] == 10_000)
     for one, all_ in zip(result["rows_1"], many, strict=True):

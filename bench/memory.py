@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+from paper.markdown import table
+
 CASES = ("matrix", "pandas")
 CODE = """
 import json, resource, sys, time
@@ -36,8 +38,6 @@ def run() -> list[dict[str, Any]]:
 
 
 def render(result: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     rows = [
         [
             r["case"],

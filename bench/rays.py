@@ -6,6 +6,7 @@ model's own predict. Both sides run on one core; the exact side runs on all core
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import sys
@@ -13,14 +14,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from globece import UniformSampling, as_model, rays
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from globece.models.compiling.adapt import Compiled
+from paper.cases import case
+from paper.data import DATASETS
+from paper.markdown import table
+from paper.models import KINDS
+from paper.processes import alone
+
 POINTS = 1000
 DIRECTIONS = 9
 
 
 def run() -> list[dict[str, Any]]:
     """Run each case in a process of its own, so that thread settings hold from the start."""
-    from bench.cases import DATASETS, KINDS, alone
-
     found = []
     for dataset in DATASETS:
         for kind in KINDS:
@@ -34,18 +45,8 @@ def run() -> list[dict[str, Any]]:
 
 def measure(dataset: str, kind: str, threads: int) -> dict[str, Any]:
     """Times in milliseconds for one direction: the grid on one core, and exact rays with and without constraints."""
-    import numpy as np
-
-    from bench.cases import case
-    from globece import UniformSampling, as_model, rays
-    from globece.case.affected import Affected
-    from globece.case.scaling import scale
-    from globece.models.compiling.adapt import Compiled
-
     free = case(dataset, kind)
-    numbers = [f.name for f in free.space.features if not f.is_block]
-    whole = [n for n in numbers if (free.rows[:, free.space.columns.index(n)] % 1 == 0).all()]
-    bound = case(dataset, kind, whole=whole, increasing=numbers[:1], decreasing=numbers[1:2])
+    bound = case(dataset, kind, whole=free.whole, increasing=free.numbers[:1], decreasing=free.numbers[1:2])
     out: dict[str, Any] = {}
     for name, one in (("free", free), ("bound", bound)):
         space, cost, predict = one.space, one.cost, one.predict
@@ -82,7 +83,7 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def clock(work: Callable[[], Any]) -> float:
+def clock(work: Callable[..., Any]) -> float:
     """Milliseconds of wall time."""
     wall = time.perf_counter()
     work()
@@ -90,8 +91,6 @@ def clock(work: Callable[[], Any]) -> float:
 
 
 def render(result: list[dict[str, Any]]) -> str:
-    from bench.__main__ import table
-
     rows = []
     for r in result:
         one, many = r["1"], r[max(k for k in r if k.isdigit())]
@@ -137,6 +136,4 @@ predict, and exact rays, on one core in one run. *Bound* adds ranges, whole numb
 
 
 if __name__ == "__main__":
-    import json
-
     print(json.dumps(measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))))

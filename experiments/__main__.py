@@ -10,10 +10,10 @@ from pathlib import Path
 
 from experiments import page, store
 from experiments.cells import Cell, Run
-from experiments.data import why_missing
 from experiments.models import missing_files
 from experiments.registry import PARTS, UnknownCellError, chosen
 from experiments.running import Outcome, compute
+from paper.data import why_missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     page.write(where, PARTS)
     _say(f"wrote {where.pages / 'paper.md'} and {where.pages / 'paper.html'}")
-    for name, error in outcome.failed.items():
-        _say(f"failed: {name}: {error}")
+    for name, reason in outcome.failed.items():
+        _say(f"failed: {name}: {reason}")
     return 1 if outcome.failed else 0
 
 

@@ -6,20 +6,18 @@ Each model is a scikit-learn pipeline over a frame with text categories and, for
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS, NAMES, dataset
 from experiments.markdown import missing_rows, percent, table
 from experiments.methods import measures, on_test
+from paper.data import DATASETS, NAMES, data_folder, load_dataset
 
 VERSION = 1
 DEPENDS: tuple[str, ...] = ()
@@ -37,12 +35,14 @@ QUICK_ROWS = 80
 
 def raw(name: str) -> tuple[Any, Any, int]:
     """The raw frame, the outcomes, and how many rows are for training; HELOC with its missing values put back."""
-    data = dataset(name)
+    data = load_dataset(name)
     frame = data.frame.copy()
     if name == "heloc":  # the paper fills them with medians, and so does the loader
         import pandas as pd
 
-        given = pd.read_csv(Path(os.environ["GLOBECE_DATA"], "heloc.csv"))[list(frame.columns)]
+        folder = data_folder()
+        assert folder is not None  # the loader has read it from there
+        given = pd.read_csv(folder / "heloc.csv")[list(frame.columns)]
         given = given[(given >= 0).any(axis=1)].reset_index(drop=True)
         frame = given.where(given >= 0).astype(float)
     return frame, np.asarray(data.outcome), data.n_train
@@ -85,7 +85,7 @@ def compute(run: Run, name: str, kind: str) -> Data:
     trained = slice(0, SVM_TRAINED if kind == "svm" else n)
     if run.quick:
         train, test, trained = train.iloc[:QUICK_ROWS], test.iloc[:QUICK_ROWS], slice(0, QUICK_ROWS)
-    model = pipeline(kind, [c for c in frame.columns if c in dataset(name).categorical], run.quick)
+    model = pipeline(kind, [c for c in frame.columns if c in load_dataset(name).categorical], run.quick)
     with warnings.catch_warnings():
         # columns change names within a pipeline, a category may be new, and the table says which models are searched
         for known in ("valid feature names", "unknown categories", "searched as a black box"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bench.__main__ import table
 from experiments.cells import Part
+from paper.markdown import table
 
 __all__ = ["missing_rows", "percent", "table"]
 

@@ -3,57 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bench.cases import Case, naive_protocol
 from experiments.cells import Data, Run
+from paper.cases import Case
+from paper.protocol import BUDGET, EVALUATED, FAST_ARES, PLAIN_ARES, SCALE, naive_protocol, sampling
+from paper.stages import warm as warm_ares
 
-BUDGET = 10.0
-SCALE = 5.0  # the paper scales a direction of cost 2 by up to 5
 RESAMPLES = 1000
-
-# The support p of AReS is not in the paper. COMPAS's and German Credit's are those of the authors' code as it was run;
-# the other two were not run there, and give ground sets of 1.9 million and 125 thousand triples.
-PLAIN = {"compas": 0.1, "german_credit": 0.26, "heloc": 0.2, "default_credit": 0.4}
-FAST: dict[str, dict[str, Any]] = {
-    "compas": {"support": 0.02, "reduce_rules": True},
-    "german_credit": {"support": 0.16, "reduce_rules": True},
-    "heloc": {"support": 0.6, "then_support": 1 / 7896},
-    "default_credit": {"support": 0.9, "then_support": 1 / 24_000},
-}
-EVALUATED = 5000  # r and s
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The paper's sampling, in the order in which one seed draws it, whoever asks.
-
-    With `drop`, what moves the continuous features is taken out after the direction was scaled to its cost, as the
-    authors' code does it: the direction then costs less than the others.
-    """
-
-    seed: int
-    n_features: int = 2
-    power: float = 1.0
-    drop: bool = False
-
-    def propose(self, problem: Any, n: int, rng: Any) -> Any:
-        from globece import UniformSampling
-
-        sampling = UniformSampling(cost=2.0, n_features=self.n_features, power=self.power)
-        directions = sampling.propose(problem, n, np.random.default_rng(self.seed))
-        if self.drop:
-            numbers = [f.start for f in problem.space.features if not f.is_block]
-            directions[:, numbers] = 0.0
-        return directions
-
-
-def sampling(dataset: str, seed: int) -> Drawn:
-    """The settings of the authors' code as it was run; the paper gives none for its table."""
-    return Drawn(seed, 5, 5.0, drop=True) if dataset == "german_credit" else Drawn(seed)
 
 
 def measures(costs: Any) -> Data:
@@ -87,11 +46,9 @@ def on_test(runs: list[Any]) -> Data:
 def warm(on: Case) -> None:
     """Compile the kernels, or read them from the disk, so that no time has that in it."""
     from globece import Climb, explain
-    from globece.baselines import AccuracyCost, AresSettings, ares
 
     explain(on.own, on.rows, space=on.space, cost=on.cost, rng=0, search=Climb(rays=200))
-    x = np.random.default_rng(0).random((60, 3))
-    ares(lambda x: (x[:, 0] > 0.5).astype(int), x, ares_settings=AresSettings(bins=3, objective=AccuracyCost(0.1)))
+    warm_ares()
 
 
 def ours(on: Case, n: int, seeds: range, rays: int | None = None) -> Data:
@@ -152,7 +109,7 @@ def plain_ares(run: Run, on: Case, dataset: str, lam: float = 1 / BUDGET) -> Dat
     """AReS over its whole ground set, within the cap; nothing in it is random. `lam` weighs cost against coverage."""
     from globece.baselines import AccuracyCost, AresSettings, ares
 
-    support = max(PLAIN[dataset], 0.3) if run.quick and dataset == "heloc" else PLAIN[dataset]
+    support = max(PLAIN_ARES[dataset], 0.3) if run.quick and dataset == "heloc" else PLAIN_ARES[dataset]
     return _rules(run, on, ares, AresSettings(support=support, objective=AccuracyCost(lam)), range(1))
 
 
@@ -160,7 +117,7 @@ def fast_ares(run: Run, on: Case, dataset: str, seeds: range, lam: float = 1 / B
     """Fast AReS with the reductions and r = s of the authors' code as it was run."""
     from globece.baselines import AccuracyCost, AresSettings, fast_ares
 
-    options = {**FAST[dataset], "evaluate": EVALUATED, "select": EVALUATED}
+    options = {**FAST_ARES[dataset], "evaluate": EVALUATED, "select": EVALUATED}
     if run.quick:
         options |= {"evaluate": 100, "select": 100}
     return _rules(run, on, fast_ares, AresSettings(**options, objective=AccuracyCost(lam)), seeds)

@@ -1,6 +1,6 @@
 """The models of the experiments, each as a problem to explain, and how near the trained ones come to the paper's.
 
-A run is given a folder of models (`--models`, in the form that `tests/paper_models.py` reads) or trains the paper's
+A run is given a folder of models (`--models`, in the form that `paper/models.py` reads) or trains the paper's
 models itself. Either way `case` is what every experiment asks.
 """
 
@@ -16,56 +16,38 @@ from typing import Any
 
 import numpy as np
 
-from bench.cases import SUBNORMAL, Case
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS, NAMES, dataset, split
 from experiments.markdown import missing_rows, percent, table
-from experiments.reference import MODELS
 from experiments.training import trained
-from tests.paper_models import read_model
+from paper.cases import Case, case_of
+from paper.data import DATASETS, NAMES, split
+from paper.models import KINDS, read_model
+from paper.reference import MODELS
 
 VERSION = 1
-KINDS = ("lr", "xgb", "dnn", "svm")
-GIVEN = ("lr", "xgb", "dnn")  # what a folder of models holds; the paper has no table for its linear SVM
+# a folder of models holds all but the last, which has no table in the paper
 KIND_NAMES = {"lr": "logistic regression", "xgb": "XGBoost", "dnn": "neural network", "svm": "linear SVM"}
 FILES = ("dnn.npz", "lr.npz", "mean.npy", "models.json", "std.npy", "xgb.json")
 QUICK_ROWS = 50  # of each outcome
 
 
-def case(run: Run, name: str, kind: str, **constraints: Any) -> Case:
-    """A model over the training rows with the paper's costs: ranges unbounded unless constraints are given.
+def case(run: Run, name: str, kind: str) -> Case:
+    """A model over the training rows with the paper's costs and no ranges.
 
     A quick run keeps few rows of each outcome, and the costs of all rows.
     """
-    from globece import CostModel, FeatureSpace
-
-    model = model_of(run, name, kind)
-    data = dataset(name)
-    x, _, test, _ = split(name)
-    groups = {feature: columns for feature, columns in data.features.items() if columns}
-    space = FeatureSpace.from_matrix(x, columns=data.columns, groups=groups, **(constraints or {"ranges": "unbounded"}))
-    cost = CostModel.bins(space, widths=bin_widths(name))
+    on = case_of(model_of(run, name, kind), name, kind)
     if run.quick:
-        x, test = _few(model, x), _few(model, test)
-    return Case(_own(model, kind), model.predict, space, cost, x, model.predict(x) == 0, test)
+        x = _few(on, on.rows)
+        on = replace(on, rows=x, affected=on.predict(x) == 0, test_rows=_few(on, on.test_rows))
+    return on
 
 
 def model_of(run: Run, name: str, kind: str) -> Any:
     """The model itself, with `predict` over encoded rows."""
-    if run.models is None or kind not in GIVEN:
-        model = trained(name, kind, run.quick)
-    else:
-        model = read_model(run.models / name, kind)  # type: ignore[arg-type]
-    if kind == "dnn":  # numbers so small that they do nothing but slow every prediction down
-        model = replace(model, weights=tuple(np.where(abs(w) < SUBNORMAL, 0, w) for w in model.weights))
-    return model
-
-
-def bin_widths(name: str) -> dict[str, float]:
-    """A tenth of each continuous feature's range in the training rows: what costs 1."""
-    data = dataset(name)
-    x, _, _, _ = split(name)
-    return {c: float(np.ptp(x[:, i])) / 10 for i, c in enumerate(data.columns) if c in data.continuous}
+    if run.models is None or kind not in KINDS:
+        return trained(name, kind, run.quick)
+    return read_model(run.models / name, kind)
 
 
 def missing_files(folder: Path) -> list[str]:
@@ -84,26 +66,8 @@ def source(run: Run) -> str:
     return f"given {content.hexdigest()[:12]}"
 
 
-def _own(model: Any, kind: str) -> Any:
-    """The model as a user would pass it."""
-    if kind == "dnn":
-        return model.to_torch()
-    if kind == "xgb":
-        return model
-    made = model.to_sklearn()
-    if kind == "svm":
-        from sklearn.svm import LinearSVC
-
-        regression = made.steps[-1][1]
-        machine = LinearSVC()
-        machine.coef_, machine.intercept_, machine.classes_ = regression.coef_, regression.intercept_, np.array([0, 1])
-        machine.n_features_in_ = regression.n_features_in_
-        made.steps[-1] = ("linearsvc", machine)
-    return made
-
-
-def _few(model: Any, x: Any) -> Any:
-    outcome = model.predict(x)
+def _few(on: Case, x: Any) -> Any:
+    outcome = on.predict(x)
     return x[np.sort(np.concatenate([np.flatnonzero(outcome == o)[:QUICK_ROWS] for o in (0, 1)]))]
 
 
@@ -113,9 +77,10 @@ def _few(model: Any, x: Any) -> Any:
 def compute(run: Run, name: str, kind: str) -> Data:
     """Train a model, and say how often it is right."""
     start = time.perf_counter()
-    found = {"dataset": name, "kind": kind, "trained": _quality(model_of(replace(run, models=None), name, kind), name)}
+    quality = _quality(model_of(replace(run, models=None), name, kind), name)
+    found: Data = {"dataset": name, "kind": kind, "trained": quality}
     found["seconds"] = time.perf_counter() - start
-    if run.models is not None and kind in GIVEN:
+    if run.models is not None and kind in KINDS:
         found["given"] = _quality(model_of(run, name, kind), name)
     return found
 
@@ -171,7 +136,7 @@ PART = Part(
     cells=tuple(
         Cell(f"models/{name}/{kind}", partial(compute, name=name, kind=kind), needs=(name,))
         for name in DATASETS
-        for kind in KINDS
+        for kind in KIND_NAMES
     ),
     show=show,
 )

@@ -11,9 +11,9 @@ from typing import Any
 
 from experiments import generality, models, results_table
 from experiments.cells import Data, Part
-from experiments.data import NAMES, why_missing
 from experiments.store import Places, load
 from experiments.store import write as write_file
+from paper.data import NAMES, why_missing
 
 TITLE = "The paper, computed again"
 SUMMARIES: tuple[Callable[[Mapping[str, Data]], list[str]], ...] = (results_table.summary, generality.summary)
@@ -23,7 +23,7 @@ COLOURS = 128
 HEAD = """Every table and figure of *GLOBE-CE: A Translation Based Approach for Global Counterfactual Explanations*
 (Ley, Mishra and Magazzeni, ICML 2023) that can be computed or drawn again, beside the paper's own figures. All of it
 was written by `make paper` from the data under `experiments/results`; no number on this page is typed by hand, except
-those quoted from the paper and from a run of the authors' code (`experiments/reference.py`)."""
+those quoted from the paper and from a run of the authors' code (`paper/reference.py`)."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from functools import partial
 
 from experiments import methods
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS
-from experiments.models import GIVEN, case
-from experiments.reference import REFERENCE
+from experiments.models import case
 from experiments.results_table import shown
+from paper.data import DATASETS
+from paper.models import KINDS
+from paper.reference import REFERENCE
 
 VERSION = 1
 DEPENDS = ("models", "cap")
@@ -59,7 +60,7 @@ PART = Part(
     cells=tuple(
         Cell(f"results/{name}/{kind}", partial(compute, name=name, kind=kind), needs=(name,))
         for name in DATASETS
-        for kind in GIVEN
+        for kind in KINDS
     ),
     show=show,
 )

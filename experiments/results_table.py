@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from experiments import reference
 from experiments.agreement import Agreement, agreement, expected, expected_costs, mean_interval
 from experiments.cells import Data, Part, Shown
-from experiments.data import NAMES
 from experiments.markdown import missing_rows, table
-from experiments.methods import BUDGET
 from experiments.models import KIND_NAMES
+from paper import reference
+from paper.data import NAMES
+from paper.protocol import BUDGET
 
 LABELS = {
     "ares": "AReS",
@@ -43,7 +43,7 @@ directions or rules on the 20 % test rows, with 95 % by bootstrap over inputs. *
 result, the median of the seeds; for GLOBE-CE of seed 0 as the paper describes it, one prediction of all inputs a
 sample and a scalar. The other seeds draw the same way and follow exact rays; on seed 0 both ways agree to {apart} in
 coverage and {apart_cost} in cost at most. *Paper* and *reference* are coverage / cost / seconds, of the paper's table
-and of one run of the authors' public code (`experiments/reference.py`), on other machines.
+and of one run of the authors' public code (`paper/reference.py`), on other machines.
 
 {models}
 
@@ -279,7 +279,7 @@ def _score_of(figure: reference.Figure) -> float:
 
 
 def _seconds(r: Data, method: str) -> float:
-    return median(run["seconds"] for run in r["methods"][method]["runs"])
+    return float(median(run["seconds"] for run in r["methods"][method]["runs"]))
 
 
 def _time(r: Data, method: str) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -50,7 +51,7 @@ def fingerprint(run: Run, cell: Cell) -> Data:
     """
     function = getattr(cell.compute, "func", cell.compute)
     module = getattr(function, "__globals__", {})
-    settings = {"models": lambda: _source(run), "cap": lambda: run.cap}
+    settings: dict[str, Callable[[], Any]] = {"models": lambda: _source(run), "cap": lambda: run.cap}
     depends = module.get("DEPENDS", ("models",))
     return {"version": module.get("VERSION", 1), "quick": run.quick, **{name: settings[name]() for name in depends}}
 

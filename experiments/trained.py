@@ -9,10 +9,11 @@ from functools import partial
 from experiments import methods
 from experiments.agreement import mean_interval
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS, NAMES
 from experiments.markdown import missing_rows, table
-from experiments.models import GIVEN, KIND_NAMES, case
-from experiments.reference import PAPER
+from experiments.models import KIND_NAMES, case
+from paper.data import DATASETS, NAMES
+from paper.models import KINDS
+from paper.reference import PAPER
 
 VERSION = 1
 DEPENDS: tuple[str, ...] = ()
@@ -73,7 +74,7 @@ PART = Part(
     cells=tuple(
         Cell(f"trained/{name}/{kind}", partial(compute, name=name, kind=kind), needs=(name,))
         for name in DATASETS
-        for kind in GIVEN
+        for kind in KINDS
     ),
     show=show,
 )

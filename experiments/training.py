@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.data import split
 from experiments.recipes import RECIPES, Boosting, Linear, Network, Recipe
-from tests.paper_models import PaperLinear, PaperNetwork
+from paper.data import split
+from paper.models import PaperLinear, PaperNetwork, from_arrays, read_boosted
 
 CACHE = Path(__file__).parent / "cache"
 SEED = 0
@@ -48,7 +48,9 @@ def _fit(recipe: Recipe, x: Any, y: Any) -> Any:
     if not recipe.normalise:
         mean, std = np.zeros_like(mean), np.ones_like(std)
     std = np.where(std > 0, std, 1.0)  # a column that never varies
-    return (_linear if isinstance(recipe, Linear) else _network)(recipe, x, y, mean, std)
+    if isinstance(recipe, Linear):
+        return _linear(recipe, x, y, mean, std)
+    return _network(recipe, x, y, mean, std)
 
 
 def _boosted(recipe: Boosting, x: Any, y: Any) -> Any:
@@ -96,7 +98,8 @@ def _network(recipe: Network, x: Any, y: Any, mean: Any, std: Any) -> PaperNetwo
         loss = torch.nn.CrossEntropyLoss(torch.tensor(recipe.weights))
         adam = torch.optim.Adam(net.parameters(), lr=recipe.rate)
         for _ in range(recipe.epochs):
-            for part in torch.randperm(len(rows)).split(recipe.batch):
+            order: Any = torch.randperm(len(rows))
+            for part in order.split(recipe.batch):
                 adam.zero_grad()
                 loss(net(rows[part]), outcomes[part]).backward()
                 adam.step()
@@ -128,15 +131,8 @@ def _keep(model: Any, path: Path) -> None:
 
 def _read(path: Path) -> Any:
     if path.suffix == ".json":
-        import xgboost
-
-        model = xgboost.XGBClassifier()
-        model.load_model(path)
-        return model
+        return read_boosted(path)
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     mean, std = arrays.pop("mean"), arrays.pop("std")
-    if "coef" in arrays:
-        return PaperLinear(arrays["coef"], arrays["intercept"], mean, std)
-    depth = range(len(arrays) // 2)
-    return PaperNetwork(tuple(arrays[f"W{i}"] for i in depth), tuple(arrays[f"b{i}"] for i in depth), mean, std)
+    return from_arrays(arrays, mean, std)

@@ -6,7 +6,6 @@ The process has one thread, so that times are of one core, and what it leaves be
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -16,8 +15,7 @@ from typing import IO, Any
 
 from experiments.cells import Cell, Run
 from experiments.store import Places, fingerprint, save
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+from paper.processes import environment
 
 
 def start(run: Run, where: Places, cell: Cell, log: IO[Any]) -> subprocess.Popen[bytes]:
@@ -25,7 +23,7 @@ def start(run: Run, where: Places, cell: Cell, log: IO[Any]) -> subprocess.Popen
     asked = json.dumps({"run": asdict(run), "results": where.results, "pages": where.pages}, default=str)
     return subprocess.Popen(
         [sys.executable, "-m", "experiments.worker", cell.name, asked],
-        env={**os.environ, **dict.fromkeys(THREADS, "1")},
+        env=environment(),
         cwd=Path(__file__).parent.parent,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

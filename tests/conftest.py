@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 
-from tests.paper_models import data_folder
+from paper.data import data_folder
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ def mixed_frame(n: int = 60, seed: int = 0) -> pd.DataFrame:
             "income": income,
             "debts": rng.integers(0, 8, n),
             "housing": rng.choice(["own", "rent", "free"], n),
-            "job": pd.Series(rng.choice(["a", "b", None], n), dtype=object),
+            "job": pd.Series(rng.choice(np.array(["a", "b", None]), n), dtype=object),
             "school": rng.choice(["low", "mid", "high"], n),
             "age": rng.integers(18, 80, n),
         }
@@ -65,6 +65,12 @@ scalars = st.floats(0.001, 20.0, allow_nan=False)
 MATRIX_COLUMNS = ["income", "debts", "home = own", "home = rent", "home = free", "age"]
 MATRIX_GROUPS = {"home": MATRIX_COLUMNS[2:5]}
 MATRIX_WEIGHTS = np.array([1.0, -0.4, 1.5, 0.0, 0.3, 0.02])
+
+
+def global_state() -> tuple[bytes, int]:
+    """The state of NumPy's global random numbers, which the library leaves alone."""
+    state: dict[str, Any] = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    return state["key"].tobytes(), state["pos"]
 
 
 def matrix(n: int = 300, seed: int = 0) -> np.ndarray:

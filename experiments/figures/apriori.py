@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import DATASETS, NAMES
 from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.markdown import missing_rows, table
+from paper.data import DATASETS, NAMES, feature_space, split
 
 KEY = "apriori"
 SUPPORT, LONGEST = 0.1, 6  # the paper's p, and its longest itemsets
@@ -22,15 +22,10 @@ QUICK_LONGEST = 2
 
 def compute(run: Run, dataset: str) -> Data:
     """Count frequent itemsets by length and by how frequent they are, over the training rows in 10 bins."""
-    from experiments.data import dataset as loaded
-    from experiments.data import split
-    from globece import FeatureSpace
     from globece.baselines.items import Items
     from globece.baselines.itemsets import frequent, item_bits
 
-    rows, data = split(dataset)[0], loaded(dataset)
-    groups = {name: columns for name, columns in data.features.items() if columns}
-    space = FeatureSpace.from_matrix(rows, columns=data.columns, groups=groups, ranges="unbounded")
+    rows, space = split(dataset)[0], feature_space(dataset)
     items = Items.of(space, rows, bins=10)
     longest = QUICK_LONGEST if run.quick else LONGEST
     start = time.perf_counter()
@@ -83,9 +78,9 @@ def _figure(have: Mapping[str, Data], longest: int) -> Any:
     figure, (ax,) = new_figure(1, 6.6, 4.0)
     marks = ("o", "s", "^", "D")
     for i, (dataset, data) in enumerate(have.items()):
-        style = {"color": PALETTE[i], "marker": marks[i % len(marks)], "linewidth": 1.8, "label": NAMES[dataset]}
+        style: dict[str, Any] = {"color": PALETTE[i], "marker": marks[i % len(marks)], "label": NAMES[dataset]}
         counts = np.array(data["by_length"], dtype=float)
-        ax.plot(np.arange(len(counts)) + 1, np.where(counts > 0, counts, np.nan), **style)
+        ax.plot(np.arange(len(counts)) + 1, np.where(counts > 0, counts, np.nan), linewidth=1.8, **style)
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.set_xticks(range(1, longest + 1))

@@ -9,6 +9,7 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import case_on
 from experiments.figures.drawing import from_nobody, legend_below, lines_across, name, new_figure
 from experiments.markdown import missing_rows, percent, table
+from paper import stages as measured
 
 KEY = "ares-stages"
 QUICK_SERIES = {"original": (0.5,), "RL-reduction": (0.5,), "Then-generation": (0.9,)}
@@ -23,20 +24,16 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def stages(run: Run) -> Data:
     """Size of V, acc(V) and acc(R) as the support falls, by the three ways to make V, on logistic regression."""
-    from bench.stages import SERIES, series, warm
-
-    warm()
-    return {"rows": series(case_on(run, "heloc", "lr"), QUICK_SERIES if run.quick else SERIES)}
+    measured.warm()
+    return {"rows": measured.series(case_on(run, "heloc", "lr"), QUICK_SERIES if run.quick else measured.SERIES)}
 
 
 def effect_of_q(run: Run) -> Data:
     """Then-generation with q varied at one p, and p varied at the smallest q, on logistic regression."""
-    from bench.stages import P_VALUES, Q_VALUES, warm
-    from bench.stages import effect_of_q as measured
-
-    warm()
-    some = (Q_VALUES[-2:], P_VALUES[:1]) if run.quick else (Q_VALUES, P_VALUES)
-    return {"rows": measured(case_on(run, "german_credit", "lr"), *some)}
+    measured.warm()
+    q, p = measured.Q_VALUES, measured.P_VALUES
+    some = (q[-2:], p[:1]) if run.quick else (q, p)
+    return {"rows": measured.effect_of_q(case_on(run, "german_credit", "lr"), *some)}
 
 
 def show(found: Mapping[str, Data]) -> Shown:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from experiments.cells import Run
+from experiments.models import case
+from paper.cases import Case
 
 MOST = 600  # costs that are kept of one run
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
-def case_on(run: Run, dataset: str, kind: str, *, categorical: bool = False) -> Any:
+def case_on(run: Run, dataset: str, kind: str, *, categorical: bool = False) -> Case:
     """One of the run's models; ``categorical`` holds the continuous features still, as the paper does for German."""
-    from experiments.models import case
-
     on = case(run, dataset, kind)
-    if categorical:
-        space = on.space.constrain(immutable=[f.name for f in on.space.features if f.kind == "continuous"])
-        on = replace(on, space=space, cost=replace(on.cost, space=space))
-    return on
+    return on.categorical() if categorical else on
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import as_array, as_list, case_on
 from experiments.figures.drawing import lines_across, name, new_figure
 from experiments.markdown import missing_rows
-from experiments.methods import sampling
+from paper.protocol import sampling
 
 NAME = "cost-vs-k"
 POINTS, ROUGH = 400, 40  # along the direction that is drawn, and along all others
@@ -35,7 +35,7 @@ def compute(run: Run) -> Data:
     D = sampling("german_credit", 0).propose(problem, 20 if run.quick else 300, np.random.default_rng(0))
     scaled = scale(problem, D)
     pairs = [_reversed_pair(k, c) for k, c in zip(scaled.scalar, scaled.cost, strict=True)]
-    best = max(range(len(D)), key=lambda i: 0.0 if pairs[i] is None else pairs[i][2])
+    best = int(np.argmax([0.0 if pair is None else pair[2] for pair in pairs]))
     reach = scaled.scalar[best][np.isfinite(scaled.scalar[best])]
     k = np.linspace(0, 1.15 * reach.max(initial=1.0), POINTS)
     curves = _curves(on.cost, Z, D[best], k)
@@ -53,8 +53,8 @@ def compute(run: Run) -> Data:
         "monotone": as_list(_different(curves)),
         "fixed": {"k": float(k[at]), "curves": as_list(curves[[low, high]]), "all": as_list(np.sort(curves[:, at]))},
     }
-    if pairs[best] is not None:
-        pick = list(pairs[best][:2])
+    if (pair := pairs[best]) is not None:
+        pick = list(pair[:2])
         data["pair"] = {
             "curves": as_list(curves[pick]),
             "k": as_list(scaled.scalar[best][pick]),

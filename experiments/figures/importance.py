@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Data, Run
-from experiments.data import NAMES
 from experiments.figures.common import case_on
 from experiments.figures.methods import as_the_paper, compared
 from experiments.figures.variants import Variant, part
-from experiments.methods import sampling
+from paper.data import NAMES
+from paper.protocol import sampling
 
 SEEDS = range(5)
 TOP = 3  # features that are named

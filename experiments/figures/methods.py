@@ -14,7 +14,8 @@ from experiments.figures.common import as_array, profile, thinned
 from experiments.figures.drawing import from_nobody
 from experiments.figures.drawing import name as write
 from experiments.markdown import percent
-from experiments.methods import BUDGET, EVALUATED, FAST, measures, sampling
+from experiments.methods import measures
+from paper.protocol import BUDGET, EVALUATED, FAST_ARES, sampling
 
 SEEDS = 3
 FEWER_SEEDS = {"default_credit": 2}  # where a run takes longest
@@ -57,7 +58,7 @@ def by_rules(run: Run, dataset: str, on: Any) -> Any:
     """Fast AReS with the settings of the table of results."""
     from globece.baselines import AccuracyCost, AresSettings, fast_ares
 
-    options = {**FAST[dataset], "evaluate": EVALUATED, "select": EVALUATED}
+    options = {**FAST_ARES[dataset], "evaluate": EVALUATED, "select": EVALUATED}
     if run.quick:
         options |= {"evaluate": 300, "select": 300, "support": max(options["support"], 0.3)}
     settings = AresSettings(**options, objective=AccuracyCost(1 / BUDGET))

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 
 from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import NAMES
-from experiments.figures.common import (
-    as_array,
-    case_on,
-    profile,
-    thinned,
-)
+from experiments.figures.common import as_array, case_on, profile, thinned
 from experiments.figures.drawing import from_nobody, in_shares, legend_below, new_figure
 from experiments.figures.drawing import name as write
 from experiments.figures.methods import as_the_paper, by_rules, searched
 from experiments.markdown import missing_rows, percent, table
-from experiments.methods import BUDGET, measures, sampling
+from experiments.methods import measures
+from paper.data import NAMES
+from paper.protocol import BUDGET, sampling
 
 KEY = "profiles"
 DATASETS = ("german_credit", "compas", "heloc", "default_credit")

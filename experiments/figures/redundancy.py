@@ -11,6 +11,7 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import case_on
 from experiments.figures.drawing import from_nobody, name, new_figure
 from experiments.markdown import missing_rows, percent, table
+from paper.stages import REDUCTION, reduction
 
 NAME = "redundancy"
 SUPPORTS = (0.33, 0.26, 0.2)
@@ -20,8 +21,6 @@ ENOUGH = 0.99  # of what the whole ground set covers
 
 def compute(run: Run) -> Data:
     """Coverage of the first triples of ground sets in random orders, and the ground set with and without reduction."""
-    from bench.stages import REDUCTION, reduction
-
     on = case_on(run, "german_credit", "lr")
     supports = SUPPORTS[:1] if run.quick else SUPPORTS
     return {

@@ -12,7 +12,7 @@ from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.figures.common import case_on
 from experiments.figures.methods import as_the_paper, searched
 from experiments.markdown import missing_rows, percent, table
-from experiments.methods import sampling
+from paper.protocol import sampling
 
 NAME = "rules-chart"
 # Feature, rule, new coverage in %, cost, coverage of all in %, cost: the paper's table.

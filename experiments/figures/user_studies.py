@@ -67,7 +67,7 @@ def without(run: Run) -> Data:
 def _audited(run: Run, study: Any) -> Any:
     from globece import AuditSettings, Climb, audit
 
-    few = (
+    few: dict[str, Any] = (
         {"search": Climb(rays=300), "audit_settings": AuditSettings(permutations=99, resamples=50)} if run.quick else {}
     )
     return audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, **few)
@@ -249,7 +249,7 @@ def _second_figure(data: Data) -> Any:
 
     figure, axes = new_figure(3, 15.6, 4.4)
     bands = {
-        name: Band(*(as_array(b[k]) for k in ("limit", "coverage", "low", "high")), b["n"])
+        name: Band(n=b["n"], **{k: as_array(b[k]) for k in ("limit", "coverage", "low", "high")})
         for name, b in data["bands"].items()
     }
     costs = {name: as_array(c) for name, c in data["costs"].items()}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from experiments.cells import Cell, Data, Part, Run, Shown
-from experiments.data import NAMES
+from experiments.cells import Cell, Data, Part, Shown
 from experiments.figures.drawing import legend_below, name, new_figure
 from experiments.figures.methods import draw_profiles, rows_of
 from experiments.markdown import missing_rows, table
+from experiments.models import KIND_NAMES
+from paper.data import NAMES
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Variant:
     note: Callable[[str, Data], str] | None = None  # what else there is to say of a data set
 
 
-def part(variant: Variant, compute: Callable[[Run, str], Data]) -> Part:
+def part(variant: Variant, compute: Callable[..., Data]) -> Part:
     """A part with a cell and a panel for each data set."""
     cells = tuple(Cell(f"{variant.key}/{d}", partial(compute, dataset=d), needs=(d,)) for d in variant.datasets)
 
@@ -46,8 +47,6 @@ def show(variant: Variant, found: Mapping[str, Data]) -> Shown:
     have = {d: found[f"{variant.key}/{d}"] for d in variant.datasets if f"{variant.key}/{d}" in found}
     if not have:
         return Shown("")
-    from experiments.models import KIND_NAMES
-
     labels = {"variant": variant.label}
     body = [[NAMES[d], *row] for d, data in have.items() for row in rows_of(data, labels)]
     head = ["data", "framework", "coverage", "average cost", "score", "of all seeds"]
@@ -70,8 +69,6 @@ def _seen(variant: Variant, dataset: str, data: Data) -> str:
 
 
 def _figure(variant: Variant, have: Mapping[str, Data], labels: dict[str, str]) -> Any:
-    from experiments.models import KIND_NAMES
-
     figure, axes = new_figure(len(have), max(5.4 * len(have), 9.0), 4.2)
     for ax, (dataset, data) in zip(axes, have.items(), strict=True):
         draw_profiles(ax, data, labels)

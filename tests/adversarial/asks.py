@@ -70,8 +70,8 @@ class Ask:
 
     def range(self, column: Column) -> tuple[float, float]:
         """How far a number may move: as asked for, or as the data goes."""
-        given = self.constraints["ranges"]
-        given = given if isinstance(given, str) else given.get(column.name)
+        asked: Any = self.constraints["ranges"]
+        given: Any = asked if isinstance(asked, str) else asked.get(column.name)
         if given == "unbounded":  # as far as the column's type goes, where that is near enough to matter
             low, high = column.limits
             return (low if low > -EXACT else -np.inf), (high if high < EXACT else np.inf)

@@ -64,8 +64,9 @@ def estimators(kind: str) -> dict[str, Any]:
 def small(made: Any, **given: Any) -> Any:
     """An estimator of this class that trains quickly and always the same way."""
     known = inspect.signature(made.__init__).parameters
-    limits = {"n_estimators": 8, "max_iter": 60, "cv": 2, "random_state": 0, "n_jobs": None, "n_init": 1}
-    limits |= {"estimator": LogisticRegression(), "base_estimator": LogisticRegression(), "n_components": 2}
+    limits: dict[str, Any] = {"n_estimators": 8, "max_iter": 60, "cv": 2, "random_state": 0, "n_init": 1}
+    limits |= {"n_jobs": None, "n_components": 2}
+    limits |= {"estimator": LogisticRegression(), "base_estimator": LogisticRegression()}
     limits |= {"estimators": [("a", LogisticRegression()), ("b", DecisionTreeClassifier(max_depth=2))]}
     needed = {n for n, p in known.items() if p.default is inspect.Parameter.empty}
     optional = {"n_estimators", "max_iter", "cv", "random_state", "n_init"}
@@ -113,7 +114,7 @@ def boosters(rng: np.random.Generator) -> Any:
         return xgboost.XGBRFClassifier(n_estimators=n, max_depth=depth, n_jobs=1, random_state=0)
     if which < 5:
         kind = str(rng.choice(["gbdt", "gbdt", "dart", "rf"]))
-        more = {"bagging_freq": 1, "bagging_fraction": 0.7} if kind == "rf" else {}
+        more: dict[str, Any] = {"bagging_freq": 1, "bagging_fraction": 0.7} if kind == "rf" else {}
         return lightgbm.LGBMClassifier(
             n_estimators=n, max_depth=depth, boosting_type=kind, min_child_samples=5, n_jobs=1, verbose=-1, **more
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import xgboost
 from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -149,8 +150,9 @@ def _subject(rng: np.random.Generator, table: Table) -> Subject:
         return _classifier("detector", model, {"favourable": 1}, 1)
     make = models.CLASSIFIERS[int(rng.choice(len(models.CLASSIFIERS), p=models.SHARES))]
     final = make(rng)
-    names = [[0, 1], ["no", "yes"], [False, True]][int(rng.choice(3, p=[0.7, 0.2, 0.1]))]
-    if isinstance(final, (models.xgboost.XGBClassifier, models.xgboost.XGBRFClassifier)):
+    pairs: list[list[Any]] = [[0, 1], ["no", "yes"], [False, True]]
+    names = pairs[int(rng.choice(3, p=[0.7, 0.2, 0.1]))]
+    if isinstance(final, (xgboost.XGBClassifier, xgboost.XGBRFClassifier)):
         names = [0, 1]
     y = np.array(names)[table.y.astype(int)]
     if rng.random() < 0.08 and names == [0, 1] and not isinstance(final, (oddities.Stubborn, oddities.Bent)):

@@ -235,7 +235,7 @@ def _benefits(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
             case.subject.model,
             case.table.X,
             action,
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
             space=ex.space,
             cost=ex.cost,
             budget=ex.budget,

@@ -327,9 +327,9 @@ def main() -> None:
             key = (f"{door.name}({parameter}=)", found.kind)
             said = "" if found.kind == "accepted" else found.said
             shown.setdefault(key, {}).setdefault(said, []).append(name)
-    for (where, kind), said in shown.items():
+    for (where, kind), messages in shown.items():
         print(f"{kind}: {where}")
-        for text, names in said.items():
+        for text, names in messages.items():
             print(f"    {', '.join(names)}" + (f"\n        {text}" if text else ""))
     print(f"{sum(counts.values()):,} calls:", ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items())))
     sys.exit(bool(counts["obscure"]))

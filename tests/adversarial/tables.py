@@ -47,7 +47,7 @@ TYPES: dict[str, dict[Kind, tuple[str, ...]]] = {
     },
 }
 NULLABLE = ("Float64", "Float32", "Int64", "Int8", "UInt8", "boolean")
-FRACTIONS = {"float32": np.float32, "Float32": np.float32, "float": np.float32}
+FRACTIONS: dict[str, Any] = {"float32": np.float32, "Float32": np.float32, "float": np.float32}
 FRACTIONS |= {"float16": np.float16, "halffloat": np.float16}
 WORDS = ("own", "rent", "free", "low", "mid", "high", "a", "b", "c", "=x", "</b>", "", "ß", "none", "1", "True")
 
@@ -215,7 +215,7 @@ def _numbers(rng: np.random.Generator, type_: str, n: int, gaps: bool) -> NDArra
     values = base[int(rng.integers(4))]
     if rng.random() < 0.04:
         values = np.full(n, values[0])
-    digits = {np.float32: 5.0, np.float16: 2.0}.get(FRACTIONS.get(type_), 8.0)  # type: ignore[call-overload]
+    digits = {np.float32: 5.0, np.float16: 2.0, None: 8.0}[FRACTIONS.get(type_)]
     if rng.random() < 0.35:
         values = values + rng.choice([-1, 1]) * 10.0 ** rng.uniform(-8, digits)
     if rng.random() < 0.35:

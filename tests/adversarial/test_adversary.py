@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import globece as gce
-from tests.adversarial import oracle, problem
+from tests.adversarial import asks, oracle, problem
 from tests.adversarial.oracle import Case
 from tests.adversarial.pipelines import Subject
 from tests.adversarial.problem import solve
@@ -54,12 +54,10 @@ def _case() -> Case:
     def decide(X: object) -> np.ndarray:
         return np.asarray(X["x"] + X["z"] + (X["job"] == "b") > 12)  # type: ignore[index]
 
-    ask = problem.asks.draw(np.random.default_rng(0), table)
+    ask = asks.draw(np.random.default_rng(0), table)
     free = {"immutable": ["z"], "increasing": ["x"], "decreasing": [], "ranges": {}, "permitted": {}}
     ask = dataclasses.replace(ask, declared={}, constraints=free, budget=10.0, robust=None, doors=())
-    ask = dataclasses.replace(
-        ask, price=problem.asks.Price("bins", "l1", {}, {}), whole={"x": False, "z": True, "job": False}
-    )
+    ask = dataclasses.replace(ask, price=asks.Price("bins", "l1", {}, {}), whole={"x": False, "z": True, "job": False})
     return Case(table, Subject("plane", lambda X: decide(X).astype(int), {}, decide), ask, 0)
 
 

@@ -95,15 +95,15 @@ def test_what_looks_like_a_value_is_not_taken_for_one(call: object) -> None:
 def test_scalars_ascend_from_0_on(scalars: object) -> None:
     """Below 0 a direction is gone backwards: what may only rise would fall."""
     with pytest.raises(InvalidParameterError, match="scalars must be ascending numbers >= 0"):
-        gce.Settings(scalars=scalars)  # type: ignore[arg-type]
+        gce.Settings(scalars=scalars)
     space = gce.FeatureSpace.from_frame(rows())
     with pytest.raises(InvalidParameterError, match="scalars must be ascending numbers >= 0"):
-        gce.as_model(f, space, scalars=scalars)  # type: ignore[arg-type]
+        gce.as_model(f, space, scalars=scalars)
 
 
 def test_the_papers_scalars_and_arrays_of_them_are_taken() -> None:
     given = np.linspace(0.0, 5.0, 1000)
-    assert gce.Settings(scalars=given).scalars == tuple(given.tolist())  # type: ignore[arg-type]
+    assert gce.Settings(scalars=given).scalars == tuple(given.tolist())
 
 
 def test_increasing_holds_for_scalars_given() -> None:
@@ -117,7 +117,7 @@ def test_increasing_holds_for_scalars_given() -> None:
 def test_a_users_own_model_is_refused_where_an_adapted_one_is_wanted_and_the_message_says_how() -> None:
     ex = gce.explain(f, rows(), rng=0)
     with pytest.raises(InvalidParameterError, match="as_model"):
-        ex.apply(rows(), model=f)  # type: ignore[arg-type]
+        ex.apply(rows(), model=f)
     other = gce.FeatureSpace.from_frame(rows()[["a"]])
     with pytest.raises(InvalidParameterError, match="columns"):
         ex.apply(rows(), model=gce.as_model(f, other))

@@ -155,7 +155,7 @@ class TestFixedDirections(GeneratorContract):
     @classmethod
     def case(cls) -> GeneratorCase:
         problem = frame_problem()
-        rules = [{"housing": "own", "income": 1.0}, {"school": "high"}, {"debts": -2, "age": 1}]
+        rules: list[dict[str, Any]] = [{"housing": "own", "income": 1.0}, {"school": "high"}, {"debts": -2, "age": 1}]
         return GeneratorCase(FixedDirections.from_rules(problem.space, rules), problem)
 
 

@@ -60,7 +60,7 @@ def compiled(model: Any, space: FeatureSpace, rows: Any, **wanted: Any) -> Compi
     return found
 
 
-LINEAR = {
+LINEAR: dict[str, tuple[Any, dict[str, Any]]] = {
     "logistic": (LogisticRegression(), {}),
     "logistic, other class": (LogisticRegression(), {"favourable": 0}),
     "logistic, threshold": (LogisticRegression(), {"threshold": 0.7}),

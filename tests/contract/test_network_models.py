@@ -19,18 +19,20 @@ from globece.errors import GlobeCEWarning
 from globece.models.blackbox import BlackBox
 from globece.models.compiling.adapt import Compiled
 from globece.testing.models import GRID, ModelCase, ModelContract
+from paper.cases import case as paper_case
+from paper.data import DATASETS
+from paper.models import load_paper_model
 from tests.contract.test_models import FRAME, LABEL, NUMBERS, TEXT, compiled, fitted
-from tests.paper_models import LOADERS, paper_problem
 from tests.problems import approve_matrix, matrix, matrix_space
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # tests share the cores out themselves
-nn = torch.nn
+nn: Any = torch.nn
 
 X = matrix(400)
 y = approve_matrix(X)
-FREE = {"ranges": "unbounded", "whole": []}
-BOUND = {"decreasing": ["debts"]}
+FREE: dict[str, Any] = {"ranges": "unbounded", "whole": []}
+BOUND: dict[str, Any] = {"decreasing": ["debts"]}
 SINGLE = 1e-5  # share of k that rounding in single precision may cost
 UNSURE = 32 * 2.0**-23  # share of what a score is summed from, of which rounding makes either sign
 
@@ -238,26 +240,19 @@ def test_a_threshold_around_a_pipeline_is_followed() -> None:
 
 @pytest.mark.paper_data
 @pytest.mark.parametrize("constraints", ["free", "bound"], scope="class")
-@pytest.mark.parametrize("dataset", LOADERS, scope="class")
+@pytest.mark.parametrize("dataset", DATASETS, scope="class")
 class TestPaperNetworks(NetworkContract):
     @pytest.fixture(scope="class")
     @classmethod
     def case(cls, dataset: str, constraints: str) -> ModelCase:
-        paper = paper_problem(dataset, "dnn")
-        groups = {name: columns for name, columns in paper.features.items() if columns}
-        numbers = [name for name, columns in paper.features.items() if not columns]
-        whole = [n for n in numbers if (paper.x[:, paper.columns.index(n)] % 1 == 0).all()]
-        bound = {"whole": whole, "increasing": numbers[:1], "decreasing": numbers[1:2]}
-        space = FeatureSpace.from_matrix(
-            paper.x,
-            columns=paper.columns,
-            groups=groups,
-            **({"ranges": "unbounded"} if constraints == "free" else bound),
-        )
-        rows = space.encode(paper.x[:400])
-        found = as_model(paper.model.to_torch(), space, rows=rows)
+        on = paper_case(dataset, "dnn")
+        if constraints == "bound":
+            on = paper_case(dataset, "dnn", whole=on.whole, increasing=on.numbers[:1], decreasing=on.numbers[1:2])
+        rows = on.space.encode(on.rows[:400])
+        # with the smallest weights as they are in the file
+        found = as_model(load_paper_model(dataset, "dnn").to_torch(), on.space, rows=rows)
         assert isinstance(found, Compiled)
-        np.testing.assert_array_equal(found.favourable(rows), ~paper.affected[:400])
+        np.testing.assert_array_equal(found.favourable(rows), ~on.affected[:400])
         return ModelCase(found, rows, 6, 2, SINGLE)
 
 

@@ -29,14 +29,14 @@ from globece import Climb, CostModel, FeatureSpace, Race, Robust, Settings, Unif
 from globece.auditing import AuditSettings
 from globece.baselines import AresSettings, ares, fast_ares
 
-Run = Callable[[], str]
+Run = Callable[..., str]
 NUMBERS, TEXT = ["income", "debt", "age", "months"], ["housing", "job", "sex"]
 
 
 @cache
 def frame() -> pd.DataFrame:
     """Applicants: numbers, whole numbers, missing values, text."""
-    rng, n = np.random.default_rng(3), 500
+    rng, n, jobs = np.random.default_rng(3), 500, np.array(["none", "skilled", "manager", None])
     return pd.DataFrame(
         {
             "income": np.where(rng.random(n) < 0.05, np.nan, rng.gamma(3.0, 900.0, n).round(1)),
@@ -44,7 +44,7 @@ def frame() -> pd.DataFrame:
             "age": rng.integers(18, 80, n),
             "months": rng.integers(6, 60, n),
             "housing": rng.choice(["rent", "own", "free"], n, p=[0.5, 0.4, 0.1]),
-            "job": pd.Series(rng.choice(["none", "skilled", "manager", None], n, p=[0.2, 0.5, 0.2, 0.1]), dtype=object),
+            "job": pd.Series(rng.choice(jobs, n, p=[0.2, 0.5, 0.2, 0.1]), dtype=object),
             "sex": rng.choice(["f", "m"], n),
         }
     )
@@ -121,7 +121,7 @@ def _module() -> Any:
     module = torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.Linear(10, 2))
     with torch.no_grad():
         first.weight /= spread
-        first.bias -= first.weight @ mean
+        first.bias.sub_(first.weight @ mean)
     return module.eval()
 
 

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from globece import CostModel, FeatureSpace, as_model
+from globece import as_model
 from globece.bounds import lower_bound
 from globece.directions import Affected
-from tests.paper_models import Kind, paper_problem
+from paper.cases import case
+from paper.reference import LEAST, LOCAL
 
 pytestmark = pytest.mark.paper_data
 
-# Mean over the affected inputs, worked out independently of this code.
-LEAST = {"compas": 1.068, "german_credit": 1.049, "heloc": 0.407, "default_credit": 0.741}
-# What the best change of each input that a local search found costs: no lower bound can be above.
-LOCAL = {"compas": 0.61, "german_credit": 0.68, "heloc": 2.03}
 
-
-def problem_of(dataset: str, kind: Kind) -> Affected:
-    given = paper_problem(dataset, kind)
-    model = given.model.to_sklearn() if kind == "lr" else given.model
-    groups = {name: columns for name, columns in given.features.items() if columns}
-    space = FeatureSpace.from_matrix(given.x, columns=given.columns, groups=groups, ranges="unbounded")
-    cost = CostModel.bins(space, widths=given.bin_widths)
-    return Affected(as_model(model, space, rows=given.x), given.x[given.affected], cost, 10.0)
+def problem_of(dataset: str, kind: str) -> Affected:
+    on = case(dataset, kind)
+    return Affected(as_model(on.own, on.space, rows=on.rows), on.rows[on.affected], on.cost, 10.0)
 
 
 @pytest.mark.parametrize("dataset", LEAST)

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from tests.paper_models import (
-    KINDS,
-    LOADERS,
-    Kind,
-    bin_widths,
-    load_dataset,
-    load_paper_model,
-    model_folder,
-    paper_problem,
-)
+from paper.cases import case
+from paper.data import DATASETS, bin_widths, load_dataset
+from paper.models import KINDS, load_paper_model, model_folder
+from paper.reference import MODELS
 
 pytestmark = pytest.mark.paper_data
 
-# |X_aff| in tab:DNNs, tab:XGB and tab:LR.
-AFFECTED = {
-    "compas": {"dnn": 2552, "xgb": 2008, "lr": 1940},
-    "german_credit": {"dnn": 243, "xgb": 197, "lr": 180},
-    "default_credit": {"dnn": 5232, "xgb": 3744, "lr": 3858},
-    "heloc": {"dnn": 4334, "xgb": 4323, "lr": 4282},
-}
-# Test Acc in the same tables, in whole per cent.
-ACCURACY = {
-    "compas": {"dnn": 65, "xgb": 68, "lr": 65},
-    "german_credit": {"dnn": 78, "xgb": 74, "lr": 76},
-    "default_credit": {"dnn": 81, "xgb": 83, "lr": 83},
-    "heloc": {"dnn": 74, "xgb": 74, "lr": 75},
-}
-
-each_dataset = pytest.mark.parametrize("dataset", LOADERS)
+each_dataset = pytest.mark.parametrize("dataset", DATASETS)
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @each_dataset
 @each_kind
-def test_predictions_are_the_authors(dataset: str, kind: Kind) -> None:
+def test_predictions_are_the_authors(dataset: str, kind: str) -> None:
     data = load_dataset(dataset)
     predicted = load_paper_model(dataset, kind).predict(data.encoded())
     for part, rows in (("train", slice(None, data.n_train)), ("test", slice(data.n_train, None))):
@@ -49,26 +30,24 @@ def test_predictions_are_the_authors(dataset: str, kind: Kind) -> None:
 
 @each_dataset
 @each_kind
-def test_affected_inputs_are_as_many_as_in_the_paper(dataset: str, kind: Kind) -> None:
-    problem = paper_problem(dataset, kind)
-    assert problem.x.dtype == np.float64
-    assert problem.x.shape[1] == len(problem.columns)
-    assert np.count_nonzero(problem.affected) == AFFECTED[dataset][kind]
+def test_affected_inputs_are_as_many_as_in_the_paper(dataset: str, kind: str) -> None:
+    on = case(dataset, kind)
+    assert on.rows.dtype == np.float64
+    assert on.rows.shape[1] == len(on.space.columns)
+    assert np.count_nonzero(on.affected) == MODELS[dataset, kind].affected  # |X_aff| in tab:DNNs, tab:XGB and tab:LR
 
 
 @each_dataset
 @each_kind
-def test_accuracy_on_the_test_part_is_the_papers(dataset: str, kind: Kind) -> None:
+def test_accuracy_on_the_test_part_is_the_papers(dataset: str, kind: str) -> None:
     data = load_dataset(dataset)
     correct = load_paper_model(dataset, kind).predict(data.encoded()) == data.outcome
-    assert 100 * correct[data.n_train :].mean() == pytest.approx(ACCURACY[dataset][kind], abs=0.5 + 1e-9)
+    assert 100 * correct[data.n_train :].mean() == pytest.approx(MODELS[dataset, kind].test, abs=0.5 + 1e-9)
 
 
 @each_dataset
 def test_bins_are_a_tenth_of_the_training_range(dataset: str) -> None:
-    data = load_dataset(dataset)
-    train = data.encoded()[: data.n_train, [data.columns.index(name) for name in data.continuous]]
-    assert dict(zip(data.continuous, np.ptp(train, axis=0) / 10, strict=True)) == pytest.approx(bin_widths(dataset))
+    assert bin_widths(dataset) == json.loads((model_folder(dataset) / "bin_widths.json").read_text())
 
 
 @each_dataset

@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 import globece as gce
-from tests.paper_models import load_dataset, paper_problem
+from paper.cases import case
+from paper.data import DATASETS
 
 pytestmark = pytest.mark.paper_data
 
 
-@pytest.mark.parametrize("dataset", ["compas", "german_credit", "heloc", "default_credit"])
+@pytest.mark.parametrize("dataset", DATASETS)
 def test_directions_generalise(dataset: str) -> None:
-    paper, data = paper_problem(dataset, "lr"), load_dataset(dataset)
-    groups = {name: columns for name, columns in paper.features.items() if columns}
-    space = gce.FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
-    cost = gce.CostModel.bins(space, widths=paper.bin_widths)
-    ex = gce.explain(paper.model.to_sklearn(), paper.x, space=space, cost=cost, n_directions=3, rng=0)
-    unseen = ex.apply(data.encoded()[data.n_train :])
+    on = case(dataset, "lr")
+    ex = gce.explain(on.own, on.rows, space=on.space, cost=on.cost, n_directions=3, rng=0)
+    unseen = ex.apply(on.test_rows)
     assert unseen.coverage >= ex.coverage - 0.02
     paid = np.minimum(unseen.costs.min(axis=0), 10.0)
     error = paid.std() / np.sqrt(len(paid))

@@ -64,7 +64,7 @@ def check(made: RecourseSet, wish: AresSettings) -> None:
 def run(wish: AresSettings, seed: int, **constraints: Any) -> RecourseSet:
     X = matrix(80, seed)
     space = matrix_space(X, **constraints)
-    return (fast_ares if wish.evaluate else ares)(approve_matrix, X, space=space, rng=seed, settings=wish)
+    return (fast_ares if wish.evaluate else ares)(approve_matrix, X, space=space, rng=seed, ares_settings=wish)
 
 
 @settings(max_examples=40, deadline=None)

@@ -19,6 +19,7 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from globece import CostModel, FeatureSpace, Settings, audit, explain, rays, who_benefits
 from globece.bundle import bundle
+from globece.costs import Norm
 from globece.models.compiling.adapt import Compiled, as_model
 from globece.models.networks.network import ReLUNetwork
 from globece.models.networks.plain import first_flip_plain
@@ -120,7 +121,7 @@ def test_what_moves_ends_inside_and_never_against_its_direction(delta: np.ndarra
 
 @given(directions_in(SPACE), st.sampled_from(["l1", "l2"]), st.floats(0.0, 12.0))
 @settings(deadline=None)
-def test_kernels_price_such_rows_as_their_plain_twins(delta: np.ndarray, norm: str, k: float) -> None:
+def test_kernels_price_such_rows_as_their_plain_twins(delta: np.ndarray, norm: Norm, k: float) -> None:
     cost = CostModel.bins(SPACE, norm=norm)
     made = bundle(SPACE, delta[None])
     (limit,) = horizons(cost, Z, made, 10.0)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from globece import CostModel, rays
+from globece import CostModel, FeatureSpace, rays
+from globece.costs import Norm
 from tests.problems import directions_in, mixed_frame, mixed_space, scalars
 
 X = mixed_frame()
@@ -73,7 +74,7 @@ def test_constraints_hold_everywhere(delta: np.ndarray, k: float) -> None:
 
 
 @given(directions_in(OPEN), scalars, st.sampled_from(["l1", "l2"]))
-def test_cost_along_a_ray_is_the_cost_of_the_counterfactual(delta: np.ndarray, k: float, norm: str) -> None:
+def test_cost_along_a_ray_is_the_cost_of_the_counterfactual(delta: np.ndarray, k: float, norm: Norm) -> None:
     for space in (OPEN, FREE):
         for cost in (CostModel.bins(space, norm=norm), CostModel.deciles(space, X, norm=norm)):
             along = rays.cost_at(cost, Z, delta, np.full(len(Z), k))
@@ -104,7 +105,7 @@ def test_nothing_happens_within_the_budget_beyond_the_horizon(delta: np.ndarray,
             assert (still | (rays.cost_at(cost, Z, delta, beyond) > budget)).all()
 
 
-def _owner(space: object) -> list[int]:
+def _owner(space: FeatureSpace) -> list[int]:
     return [i for i, f in enumerate(space.features) for _ in range(f.width)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,10 @@ from globece.space import FloatArray
 
 VALIDATOR = Draft202012Validator(FORMAT.schema())
 NUMBERS = st.floats(-1e100, 1e100)
+DESCRIBED: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(("version", "model", "method", "favourable", "generator"), st.text(max_size=5)),
+    **dict.fromkeys(("candidates", "model_calls", "model_rows"), st.integers(0, 2**70)),
+}
 CATEGORIES = st.one_of(st.text(max_size=5), st.integers(), NUMBERS, st.booleans(), st.none())
 
 
@@ -68,8 +73,7 @@ def explanations(draw: st.DrawFn) -> Explanation:
             np.isinf(scalars), np.inf, draw(hnp.arrays(np.float64, scalars.shape, elements=st.floats(0, 1e3)))
         ),
         provenance=Provenance(
-            *(draw(st.text(max_size=5)) for _ in range(5)),
-            *(draw(st.integers(0, 2**70)) for _ in range(3)),
+            **{name: draw(values) for name, values in DESCRIBED.items()},
             complete=draw(st.booleans()),
             notes=tuple(draw(st.lists(st.text(max_size=5), max_size=2))),
         ),

@@ -116,8 +116,8 @@ def random_inputs(rng: np.random.Generator) -> tuple[Input, ...]:
 def random_table(rng: np.random.Generator, n_trees: int, width: int) -> TreeTable:
     """Trees of random shape whose splits repeat thresholds and features, some by category, some with absent values."""
     n_inner = rng.integers(0, 9, n_trees)
-    feature, left, right, roots = [], [], [], []
-    for n in n_inner:
+    feature, left, right, roots = list[int](), list[int](), list[int](), list[int]()
+    for n in n_inner.tolist():
         base = len(feature)
         roots.append(base)
         size = 2 * n + 1
@@ -126,8 +126,8 @@ def random_table(rng: np.random.Generator, n_trees: int, width: int) -> TreeTabl
         right += [0] * size
         open_, following = [base], base + 1
         for _ in range(n):
-            node = open_.pop(rng.integers(len(open_)))
-            feature[node] = rng.integers(0, 9)
+            node = open_.pop(int(rng.integers(len(open_))))
+            feature[node] = int(rng.integers(0, 9))
             left[node], right[node] = following, following + 1
             open_ += [following, following + 1]
             following += 2
@@ -216,7 +216,7 @@ def test_compiled_trees_are_the_table(seed: int) -> None:
     Z = random_rows(rng, 60)
     sums = np.zeros(len(Z))
     with np.errstate(all="ignore"):
-        seen = np.column_stack([table.sight(i.values(Z)) for i in inputs])
+        seen = np.column_stack([table.conversion(i.values(Z)) for i in inputs])
     for root in table.roots:
         for row in range(len(Z)):
             node = root
@@ -234,7 +234,7 @@ def goes_left(table: TreeTable, node: int, seen: float) -> bool:
             return split.missing_left
         code = int(seen) if seen >= 0 else -1
         return bool(split.left[split.codes == code][0]) if code in split.codes else split.other_left
-    low, high = table.sight.absent
+    low, high = table.conversion.absent
     if np.isnan(seen) or (table.absent[node] and low <= seen <= high):
         return bool(table.missing_left[node])
     return bool(seen <= table.edge[node])

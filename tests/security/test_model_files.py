@@ -36,7 +36,7 @@ class Evil:
         return os.mkdir, (str(self.mark),)
 
 
-class Homemade(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Homemade(ClassifierMixin, BaseEstimator):
     """A type that skops cannot know."""
 
     def fit(self, X: Any, y: Any) -> Homemade:
@@ -202,7 +202,7 @@ def test_lightgbm_regressor_needs_a_threshold(rows: pd.DataFrame, tmp_path: Path
     assert isinstance(loaded, LightGBMRegressor)
     assert np.array_equal(loaded.predict(rows), model.predict(rows))
     ex = gce.explain(loaded, rows, threshold=0.0, rng=0)
-    assert ex.n_affected == int((model.predict(rows) < 0).sum())
+    assert ex.n_affected == int((np.asarray(model.predict(rows)) < 0).sum())
     with pytest.raises(ModelError, match="threshold="):
         gce.explain(loaded, rows, rng=0)
 

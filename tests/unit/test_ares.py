@@ -8,7 +8,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,13 @@ from globece.baselines.evaluate import evaluate
 from globece.baselines.ground_set import GroundSet, reduce_rules
 from globece.baselines.items import Items
 from globece.baselines.itemsets import combinations_seen, frequent, item_bits, itemsets, pack, unpack
+from globece.baselines.objectives import Objective
 from globece.baselines.optimise import Limits, optimise
 from globece.baselines.rule_sets import ground_set
 from globece.baselines.swaps import Ledger
 from globece.case.recourse import mean_cost, score
 from globece.cli import main
+from globece.costs import Norm
 from globece.errors import (
     FileFormatError,
     InvalidDataError,
@@ -39,8 +41,8 @@ from globece.errors import (
 from globece.io import recourse_sets, results
 from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor
-from tests.paper_models import paper_problem
-from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
+from paper.cases import case
+from tests.problems import approve, approve_matrix, global_state, matrix, matrix_space, mixed_frame, mixed_space
 
 SETTINGS = AresSettings(support=0.05, bins=4, objective=AccuracyCost(0.1))
 
@@ -167,14 +169,12 @@ def test_the_ground_set_is_the_appendix_s_loop(reduce: bool) -> None:
 def test_ground_sets_are_as_large_as_the_reference_s(
     dataset: str, support: float, then_support: float | None, size: int
 ) -> None:
-    paper = paper_problem(dataset, "lr")
-    groups = {name: columns for name, columns in paper.features.items() if columns}
-    space = FeatureSpace.from_matrix(paper.x, columns=paper.columns, groups=groups, ranges="unbounded")
+    on = case(dataset, "lr")
     settings = AresSettings(support=support, then_support=then_support)
-    full = ground_set(space, paper.x, ~paper.affected, None, settings)
+    full = ground_set(on.space, on.rows, ~on.affected, None, settings)
     assert len(full) == size
     if then_support is None:
-        reduced = ground_set(space, paper.x, ~paper.affected, None, AresSettings(support=support, reduce_rules=True))
+        reduced = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(support=support, reduce_rules=True))
         assert len(reduced) == size
         assert len(reduced.inner) <= len(full.inner)
 
@@ -263,7 +263,8 @@ def test_gains_are_those_of_the_plain_twin() -> None:
     good = box.favourable(Z)
     ground = ground_set(space, Z, good, None, AresSettings(support=0.1, bins=5))
     which = np.random.default_rng(1).choice(len(ground), 60, replace=False)
-    for norm, objective in product(("l1", "l2"), (AccuracyCost(0.1), AccuracyCost(), FourTerms(1, 2, 0.5, 0.25))):
+    objectives: tuple[Objective, ...] = (AccuracyCost(0.1), AccuracyCost(), FourTerms(1, 2, 0.5, 0.25))
+    for norm, objective in product(get_args(Norm), objectives):
         cost = CostModel.bins(space, norm=norm)
         made = evaluate(ground, ground.triples(which), box, Z[~good], cost, 10.0, Monitor())
         ledger = Ledger(made, objective.terms(made, cost, 20))
@@ -332,7 +333,7 @@ def test_it_stops_when_accuracy_reaches_its_bound(found: RecourseSet) -> None:
 
 
 def test_lambda_zero_aims_at_accuracy_alone_and_one_over_budget_at_the_score() -> None:
-    X, kept = matrix(300), {"support": 0.05, "bins": 5, "max_rules": 3}
+    X, kept = matrix(300), dict[str, Any]({"support": 0.05, "bins": 5, "max_rules": 3})
     space = matrix_space(X)
     blunt = ares(approve_matrix, X, space=space, ares_settings=AresSettings(**kept, objective=AccuracyCost(0.0)))
     fine = ares(approve_matrix, X, space=space, ares_settings=AresSettings(**kept, objective=AccuracyCost(0.1)))
@@ -403,12 +404,12 @@ def test_constraints_hold() -> None:
 def test_the_seed_alone_decides_and_inputs_stay(tmp_path: Path) -> None:
     X = mixed_frame(150)
     before = hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest()
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = global_state()
     settings = AresSettings(support=0.05, bins=4, evaluate=500, objective=AccuracyCost(0.1), race_rows=50)
     texts = [fast_ares(approve, X, rng=seed, ares_settings=settings).to_json() for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
     assert hashlib.sha256(pd.util.hash_pandas_object(X).to_numpy().tobytes()).hexdigest() == before
-    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+    assert global_state() == state
 
 
 def test_hashing_order_changes_nothing() -> None:
@@ -435,7 +436,8 @@ def test_row_order_and_batches_change_nothing() -> None:
     X = matrix(200)
     space = matrix_space(X)
     order = np.random.default_rng(5).permutation(200)
-    kept = {"support": 0.05, "bins": 5, "objective": AccuracyCost(0.1), "evaluate": 400, "race_rows": 40}
+    kept: dict[str, Any] = {"support": 0.05, "bins": 5, "evaluate": 400, "race_rows": 40}
+    kept["objective"] = AccuracyCost(0.1)
     a = fast_ares(approve_matrix, X, space=space, rng=0, ares_settings=AresSettings(**kept))
     b = fast_ares(approve_matrix, X[order], space=space, rng=0, ares_settings=AresSettings(**kept, batch_rows=13))
     assert [r.text(space) for r in a.rules] == [r.text(space) for r in b.rules]

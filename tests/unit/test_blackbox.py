@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -186,7 +187,7 @@ def test_a_function_may_return_labels_booleans_or_probabilities() -> None:
         (lambda rows: np.where(labels, "yes", "no").astype(object), r"favourable must be one of \['no', 'yes'\]"),
     ],
 )
-def test_a_model_that_misbehaves_is_named_with_its_batch(function: object, message: str) -> None:
+def test_a_model_that_misbehaves_is_named_with_its_batch(function: Any, message: str) -> None:
     function.__name__ = "credit_model"
     with pytest.raises(ModelError, match=f"credit_model.*{message}"):
         decision(function)(numbers, 200)

@@ -57,10 +57,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: Any) -> Result:
+    make: Any = CliRunner
     try:
-        runner = CliRunner(mix_stderr=False)  # click before 8.2
+        runner = make(mix_stderr=False)  # click before 8.2
     except TypeError:
-        runner = CliRunner()
+        runner = make()
     return runner.invoke(main, [str(a) for a in arguments])
 
 
@@ -230,8 +231,8 @@ def test_names_and_classes_out_of_text() -> None:
 
 
 def test_as_a_program(folder: Path) -> None:
-    program = Path(sys.executable).with_name("globece")
-    command = [program, "explain", folder / "loans.csv", "--model", "logistic", "--outcome", "approved", *QUICK]
+    program = str(Path(sys.executable).with_name("globece"))
+    command = [program, "explain", str(folder / "loans.csv"), "--model", "logistic", "--outcome", "approved", *QUICK]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["version"] == 1
@@ -245,8 +246,8 @@ def test_as_a_program(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child alone")
 def test_interrupt_leaves_no_traceback(folder: Path) -> None:
-    program = Path(sys.executable).with_name("globece")
-    command = [program, "explain", folder / "loans.csv", "--model", "forest", "--outcome", "approved"]
+    program = str(Path(sys.executable).with_name("globece"))
+    command = [program, "explain", str(folder / "loans.csv"), "--model", "forest", "--outcome", "approved"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "trained" in process.stderr.readline()

@@ -72,7 +72,7 @@ def plain_values(X: Any) -> list[Any]:
     return [None if v is None or v is pd.NA or v is pd.NaT or v != v else (type(v), v) for v in listed]
 
 
-NUMBERS: dict[str, Callable[[], Any]] = {
+NUMBERS: dict[str, Callable[..., Any]] = {
     **{
         f"pandas {dtype}": (lambda dtype=dtype: in_pandas(pd.Series(repeated(1, 0, 2), dtype=dtype)))
         for dtype in [
@@ -97,7 +97,7 @@ NUMBERS: dict[str, Callable[[], Any]] = {
     "pyarrow uint8": lambda: in_arrow(pa.array(repeated(1, 0, None), pa.uint8())),
     "pyarrow halffloat": lambda: in_arrow(pa.array(repeated(1, 0), pa.float16())),
 }
-CATEGORIES: dict[str, Callable[[], Any]] = {
+CATEGORIES: dict[str, Callable[..., Any]] = {
     **{
         f"pandas {dtype}": (lambda dtype=dtype: in_pandas(pd.Series(repeated(1, 0, 1), dtype=dtype)))
         for dtype in ["bool", "boolean", "bool[pyarrow]", "string", "string[pyarrow]", "category", "object"]

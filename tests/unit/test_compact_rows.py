@@ -17,6 +17,7 @@ from globece import Explanation, FeatureSpace, compact, explain
 from globece.case.posing import compiled_on
 from globece.compact import Rows
 from globece.errors import GlobeCEWarning
+from globece.models.blackbox import BlackBox
 from globece.models.compiling.adapt import Compiled, as_model
 from globece.search import Climb
 from tests.problems import approve, mixed_frame, mixed_space
@@ -150,6 +151,7 @@ def test_compiled_model_is_checked_on_all_rows(monkeypatch: pytest.MonkeyPatch) 
     model, X = wide(1_000)
     space = FeatureSpace.from_frame(X)
     box = as_model(model, space, compile=False)
+    assert isinstance(box, BlackBox)
     always_compact(monkeypatch, 100, space.width)
     rows = Rows.read(space, X)
     decided = model.predict(X).astype(bool)

@@ -188,7 +188,7 @@ class TestModels:
 
     def test_nor_an_object_whose_method_was_replaced(self) -> None:
         model = LogisticRegression().fit(NUMBERS, LABEL)
-        model.predict = lambda X: np.asarray(X)[:, 0].astype(int) % 2  # type: ignore[method-assign]
+        model.predict = lambda X: np.asarray(X)[:, 0].astype(int) % 2
         assert not asked(model, NUMBERS)[0].exact
 
     def test_nor_a_class_of_the_same_name(self) -> None:
@@ -390,9 +390,9 @@ class TestModules:
     torch = pytest.importorskip("torch")
 
     def module(self, forward: Any = None) -> Any:
-        nn = self.torch.nn
+        nn: Any = self.torch.nn
 
-        class Net(nn.Module):  # type: ignore[misc, name-defined]
+        class Net(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.first, self.bend, self.last = nn.Linear(2, 6), nn.ReLU(), nn.Linear(6, 2)

@@ -16,7 +16,8 @@ import pytest
 from globece.datasets import load_compas, load_german_credit, load_heloc
 from globece.datasets._dataset import Backend
 from globece.errors import FileFormatError, InvalidParameterError, MissingExtraError
-from tests.paper_models import LOADERS, data_folder, load_dataset, model_folder
+from paper.data import DATASETS, data_folder, load_dataset
+from paper.models import model_folder
 
 # tab:appdatasets: inputs, dimensions, categorical, continuous, training rows; and from its section the share of
 # negative labels in the training part, in whole per cent.
@@ -27,7 +28,7 @@ PAPER = {
     "heloc": (9871, 23, 0, 23, 7896, 53),
 }
 each_dataset = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.paper_data] * (name == "heloc")) for name in LOADERS]
+    "name", [pytest.param(name, marks=[pytest.mark.paper_data] * (name == "heloc")) for name in DATASETS]
 )
 each_backend = pytest.mark.parametrize("backend", get_args(Backend))
 
@@ -59,7 +60,7 @@ def test_every_block_is_one_hot(name: str) -> None:
 
 
 @pytest.mark.paper_data
-@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("name", DATASETS)
 def test_encoding_is_the_authors(name: str) -> None:
     data, folder = load_dataset(name), model_folder(name)
     assert data.columns == json.loads((folder / "columns.json").read_text())

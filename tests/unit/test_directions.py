@@ -76,8 +76,8 @@ def test_with_l1_costs_the_column_with_most_weight_per_cost_is_the_cheapest() ->
 
 def test_the_closed_form_keeps_to_the_constraints() -> None:
     model, X, space = svm()
-    up = {"increasing": ["x1"], "immutable": ["x2"]}  # w is negative on x1
-    (first, *_) = ClosedForm().propose(problem_of(model, X, space.constrain(**up), "l2"), 10, rng())
+    bound = space.constrain(increasing=["x1"], immutable=["x2"])  # w is negative on x1
+    (first, *_) = ClosedForm().propose(problem_of(model, X, bound, "l2"), 10, rng())
     assert first[1] == first[2] == 0.0
     assert first[0] > 0
 
@@ -345,7 +345,7 @@ def test_rules_become_directions() -> None:
         "housing = own": 2.0,
     }
     assert second[space["school"].start] == 2.0
-    for rules, says in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"housing": "boat"}, "must be one of"),
         ({"housing": "free"}, "permitted"),
         ({"age": -3}, "'age' down"),
@@ -353,7 +353,8 @@ def test_rules_become_directions() -> None:
         ({"nix": 1}, "unknown feature"),
         ({}, "rules must map"),
         ({"income": "much"}, r"rules\['income'\] must be a number"),
-    ]:
+    ]
+    for rules, says in wrong:
         with pytest.raises(InvalidParameterError, match=says):
             FixedDirections.from_rules(space, rules)
 
@@ -402,10 +403,10 @@ def test_a_thousand_proposals_are_cheap() -> None:
     """Not a matter of seconds but of calls: nothing here may ask the model."""
     X = matrix(300)
     problem = problem_of(approve_matrix, X, matrix_space(X))
-    before = problem.model.decide.tally.calls  # type: ignore[attr-defined]
+    before = problem.model.decide.tally.calls
     for generator in (UniformSampling(), ImportanceSampling({"income": 1}), ItemsetSampling(), MeanDifference()):
         assert len(generator.propose(problem, 1000, rng())) > 50
-    assert problem.model.decide.tally.calls == before  # type: ignore[attr-defined]
+    assert problem.model.decide.tally.calls == before
 
 
 def test_explain_takes_every_generator_and_says_which() -> None:

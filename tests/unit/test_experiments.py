@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from experiments import __main__ as command
-from experiments import agreement, data, generality, methods, page, results, running, store, trained, worker
+from experiments import agreement, generality, methods, page, results, running, store, trained, worker
 from experiments.cells import Cell, Run
 from experiments.models import PART as MODELS
 from experiments.models import case
 from experiments.registry import PARTS, UnknownCellError, chosen
-from tests.paper_models import LOADERS
+from paper import data
+from paper.protocol import Drawn, uniform
 
 QUICK = Run(quick=True)
 
@@ -97,7 +98,7 @@ def test_drop_takes_the_continuous_features_out_of_a_direction_and_leaves_the_re
 
     on = case(QUICK, "german_credit", "lr")
     problem = Affected(as_model(on.own, on.space), on.rows, on.cost, 10.0)
-    whole, dropped = (methods.Drawn(0, 5, 5.0, drop=drop).propose(problem, 20, None) for drop in (False, True))
+    whole, dropped = (Drawn(0, uniform("german_credit"), drop).propose(problem, 20) for drop in (False, True))
     numbers = [f.start for f in on.space.features if not f.is_block]
     assert (dropped[:, numbers] == 0).all()
     assert (whole[:, numbers] != 0).any()
@@ -118,7 +119,7 @@ def test_given_models_are_those_of_the_folder() -> None:
 @pytest.mark.paper_data
 def test_missing_values_of_heloc_are_missing_in_the_raw_frame() -> None:
     frame, outcome, n = generality.raw("heloc")
-    whole = data.dataset("heloc").frame
+    whole = data.load_dataset("heloc").frame
     assert len(frame) == len(outcome) == len(whole) > n
     assert frame.isna().any(axis=1).sum() > 1000
     known = frame.notna().to_numpy()
@@ -240,7 +241,7 @@ def test_ctrl_c_stops_cleanly(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(worker, "start", start)
-    monkeypatch.setattr(running.time, "sleep", interrupted)
+    monkeypatch.setattr("experiments.running.time.sleep", interrupted)
     assert command.main(["models/compas", "--quick", "--out", str(tmp_path)]) == 130
     assert "run again to go on" in capsys.readouterr().err
     assert len(begun) == 2
@@ -251,7 +252,7 @@ def test_without_helocs_file_its_rows_say_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GLOBECE_DATA", raising=False)
-    monkeypatch.setattr(data, "load_dataset", lambda name: LOADERS[name]())
+    monkeypatch.setattr(data, "load_dataset", lambda name: data.LOADERS[name]())
     assert command.main(["results/heloc", "models/heloc", "--quick", "--out", str(tmp_path)]) == 0
     assert "heloc is left out: path must name FICO's HELOC file" in capsys.readouterr().err
     text = (tmp_path / "paper.md").read_text()

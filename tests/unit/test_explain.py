@@ -24,7 +24,7 @@ from globece.errors import (
     ModelError,
     VerificationError,
 )
-from tests.problems import approve, approve_matrix, matrix, matrix_space, mixed_frame, mixed_space
+from tests.problems import approve, approve_matrix, global_state, matrix, matrix_space, mixed_frame, mixed_space
 
 X = matrix()
 
@@ -155,12 +155,13 @@ def test_operating_points(ex: Explanation) -> None:
     cheap = ex.at(cost=half.limit)
     assert cheap == half
     assert ex.at(cost=0.0).coverage == 0.0
-    for arguments, message in [
+    wrong: list[tuple[dict[str, float], str]] = [
         ({}, "either"),
         ({"coverage": 0.5, "cost": 1.0}, "either"),
         ({"coverage": 1.5}, "coverage must be"),
         ({"cost": -1}, "cost must be"),
-    ]:
+    ]
+    for arguments, message in wrong:
         with pytest.raises(InvalidParameterError, match=message):
             ex.at(**arguments)
 
@@ -254,10 +255,10 @@ def test_inputs_are_never_changed() -> None:
 
 def test_the_global_random_state_is_untouched_and_the_seed_decides() -> None:
     """Promise 2, within a process; `test_results.py` compares fresh processes."""
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = global_state()
     first, second = (explain(approve_matrix, X, space=matrix_space(), rng=7) for _ in range(2))
     other = explain(approve_matrix, X, space=matrix_space(), rng=8)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    assert global_state() == state
     np.testing.assert_array_equal(first.directions, second.directions)
     np.testing.assert_array_equal(first.costs, second.costs)
     assert not np.array_equal(first.directions, other.directions)

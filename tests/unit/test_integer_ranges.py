@@ -32,8 +32,8 @@ def frames_of_floats() -> list[Any]:
         ("halffloat[pyarrow]", 2.0**-11),
     ):
         out.append(pytest.param(pd.DataFrame({"a": pd.Series(TENTHS).astype(dtype)}), unit, id=f"pandas {dtype}"))
-    for dtype, unit in ((pl.Float32, 2.0**-24), (pl.Float64, 0.0)):
-        out.append(pytest.param(pl.DataFrame({"a": pl.Series(TENTHS, dtype=dtype)}), unit, id=f"polars {dtype}"))
+    for type_, unit in ((pl.Float32, 2.0**-24), (pl.Float64, 0.0)):
+        out.append(pytest.param(pl.DataFrame({"a": pl.Series(TENTHS, dtype=type_)}), unit, id=f"polars {type_}"))
     for dtype, unit in ((pa.float16(), 2.0**-11), (pa.float32(), 2.0**-24), (pa.float64(), 0.0)):
         out.append(pytest.param(pa.table({"a": pa.array(TENTHS).cast(dtype)}), unit, id=f"pyarrow {dtype}"))
     for dtype, unit in (("float64", 0.0), ("float32", 2.0**-24), ("float16", 2.0**-11), (">f4", 2.0**-24)):
@@ -61,7 +61,7 @@ def test_only_columns_of_narrow_floats_round() -> None:
         {
             "n": np.arange(4, dtype=np.int8),
             "c": list("abab"),
-            "f": np.float32([0.1, 0.2, 0.3, 0.4]),
+            "f": np.array([0.1, 0.2, 0.3, 0.4], np.float32),
             "o": pd.Categorical(list("xyxy"), ordered=True),
             "d": [0.1, 0.2, 0.3, 0.4],
         }
@@ -259,7 +259,7 @@ def test_narrow_floats_have_a_range_too(dtype: str, most: float) -> None:
 
 
 def test_a_range_ends_at_numbers_of_the_type() -> None:
-    space = FeatureSpace.from_matrix(np.float32([[0.25], [0.5]]), ranges={"x0": (0.1, 0.7)})
+    space = FeatureSpace.from_matrix(np.array([[0.25], [0.5]], np.float32), ranges={"x0": (0.1, 0.7)})
     f = space["x0"]
     assert 0.1 <= f.low < 0.1 + 1e-7
     assert 0.7 - 1e-7 < f.high <= 0.7

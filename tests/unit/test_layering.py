@@ -213,6 +213,47 @@ def _without_types(source: str) -> str:
     return ast.unparse(tree)
 
 
+# Beside the package: which of these folders each may import.
+ROOT = Path(__file__).parents[2]
+FOLDERS: dict[str, set[str]] = {
+    "src": set(),
+    "paper": set(),
+    "bench": {"paper"},
+    "experiments": {"paper"},
+    "tests": {"paper"},
+}
+OF_EXPERIMENTS = "test_experiment"  # how the names of their tests begin
+
+
+def wrongly_imported(file: Path, source: str) -> set[str]:
+    """The folders that a file imports and may not; ``file`` is its path in the repository."""
+    folder = file.parts[0]
+    may = FOLDERS[folder] | {folder} | ({"experiments"} if file.name.startswith(OF_EXPERIMENTS) else set())
+    return {found.target for found in imports(source, file.parts[:-1]) if found.target in FOLDERS} - may
+
+
+def test_folders_beside_the_package_import_one_way() -> None:
+    files = {file.relative_to(ROOT): file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")}
+    assert {file.parts[0] for file in files} == FOLDERS.keys()
+    wrong = {str(path): found for path, file in files.items() if (found := wrongly_imported(path, file.read_text()))}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("src/globece/api.py", "import paper"),
+        ("paper/cases.py", "def f():\n    from bench import rays"),
+        ("bench/rays.py", "from tests.problems import matrix"),
+        ("experiments/models.py", "from bench.__main__ import main"),
+        ("tests/unit/test_ares.py", "from experiments.cells import Run"),
+        ("tests/unit/test_experiments.py", "import bench.rays"),
+    ],
+)
+def test_checker_sees_a_folder_imported_wrongly(file: str, source: str) -> None:
+    assert wrongly_imported(Path(file), source)
+
+
 def test_no_public_name_hides_a_package() -> None:
     """`import globece.audit.x` would fail if `globece.audit` were a function and a package."""
     hidden = []

@@ -20,7 +20,7 @@ from tests.contract.test_models import fitted
 from tests.problems import approve_matrix, matrix, matrix_space
 
 torch = pytest.importorskip("torch")
-nn = torch.nn
+nn: Any = torch.nn
 
 X = matrix(100)
 

@@ -74,6 +74,10 @@ def hopeless() -> gce.Explanation:
     return explained(1, model=lambda X: np.zeros(len(X), dtype=int))
 
 
+def bars_of(ax: Axes) -> list[Any]:
+    return list(ax.patches)
+
+
 def texts(ax: Axes) -> str:
     """Everything written on the axes."""
     if not ax.axison:
@@ -157,8 +161,8 @@ def test_histogram_counts_everybody_once() -> None:
     ex = explained(budget=2.0)
     assert 0 < ex.n_without_recourse < ex.n_affected
     display = MinimumCostsDisplay.from_explanation(ex).plot()
-    hatched = [bar for bar in display.ax_.patches if bar.get_hatch()]
-    solid = [bar for bar in display.ax_.patches if not bar.get_hatch()]
+    hatched = [bar for bar in bars_of(display.ax_) if bar.get_hatch()]
+    solid = [bar for bar in bars_of(display.ax_) if not bar.get_hatch()]
     assert [bar.get_height() for bar in hatched] == [ex.n_without_recourse]
     assert sum(bar.get_height() for bar in solid) == ex.n_covered
     assert display.n_without_recourse == ex.n_without_recourse
@@ -169,7 +173,7 @@ def test_one_changed_category_stands_at_one() -> None:
     X = pl.DataFrame({"housing": ["own", "rent"] * 10, "n": list(range(20))})
     ex = gce.explain(lambda X: (X["housing"] == "own").to_numpy(), X, favourable=True, rng=0)
     display = MinimumCostsDisplay.from_explanation(ex).plot()
-    (bar,) = [bar for bar in display.ax_.patches if bar.get_height() and not bar.get_hatch()]
+    (bar,) = [bar for bar in bars_of(display.ax_) if bar.get_height() and not bar.get_hatch()]
     assert bar.get_x() + bar.get_width() / 2 == pytest.approx(1.0)
     assert "10" in texts(display.ax_).split()  # the budget, beyond the break
 
@@ -241,7 +245,7 @@ def test_directions_keep_their_colours(ex: gce.Explanation) -> None:
     lines = {str(line.get_label()): line.get_color() for line in profile.ax_.lines}
     assert lines["direction 2 alone"] == colour(1)
     costs = MinimumCostsDisplay.from_explanation(ex).plot()
-    bars = {str(c.get_label()).split(":")[0]: c.patches[0].get_facecolor() for c in costs.ax_.containers}
+    bars = {str(c.get_label()).split(":")[0]: c[0].get_facecolor() for c in costs.ax_.containers}
     assert matplotlib.colors.to_hex(bars["direction 2"]) == colour(1).lower()
     assert len({colour(i) for i in range(8)}) == 8
     assert colour(8) == colour(0)

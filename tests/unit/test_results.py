@@ -528,7 +528,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*at, step))
 
 
-SUBSTITUTES = (None, True, -1, 7, 1.5, "age", [], [1, 2], {}, float("inf"))
+SUBSTITUTES: tuple[Any, ...] = (None, True, -1, 7, 1.5, "age", [], [1, 2], {}, float("inf"))
 
 
 def damaged(document: dict[str, Any]) -> Iterator[Any]:

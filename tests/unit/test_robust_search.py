@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def test_a_searched_model_can_be_asked_for_robust_recourse(dtype: str) -> None:
     def model(rows: np.ndarray) -> np.ndarray:
         return (rows[:, 0] + np.sin(rows[:, 1]) > 6).astype(int)
 
-    asked = {"settings": gce.Settings(grid=16), "search": gce.Climb(rays=20)}
+    asked: dict[str, Any] = {"settings": gce.Settings(grid=16), "search": gce.Climb(rays=20)}
     ex = gce.explain(model, X, rng=0, n_directions=2, robust=gce.Robust(noise=0.2, draws=3), **asked)
     assert ex.provenance.method == "searched"
     assert ex.n_covered > 0

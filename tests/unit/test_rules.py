@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from globece import CostModel, FeatureSpace, explain
+from globece import CostModel, Explanation, FeatureSpace, explain, rays
 from globece.errors import InvalidParameterError
-from globece.rules import additions, rules_at, rules_chart
+from globece.rules import RulesChart, additions, rules_at, rules_chart
 from tests.problems import approve, mixed_frame, mixed_space
 
 NAMES = [f"v = {i}" for i in range(1, 5)]
@@ -82,9 +84,7 @@ def test_greedy_rows_never_cost_more_than_equal_ones() -> None:
         assert paid[1] <= paid[0] + 1e-9
 
 
-def _travel_cost(ex: object, chart: object) -> float:
-    from globece import rays
-
+def _travel_cost(ex: Explanation, chart: RulesChart) -> float:
     total = 0.0
     for row in chart.rows:
         ends = [rule.k for rule in row.rules]
@@ -96,7 +96,7 @@ def _travel_cost(ex: object, chart: object) -> float:
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, "five", None])
-def test_rows_given_rubbish_says_so(rows: object) -> None:
+def test_rows_given_rubbish_says_so(rows: Any) -> None:
     with pytest.raises(InvalidParameterError, match="rows must be"):
         rules_chart(CostModel.bins(FOUR), DELTA, np.eye(4), np.ones(4), np.ones(4), rows=rows)
 

@@ -139,6 +139,7 @@ def test_bad_directions_and_spaces() -> None:
 def test_every_move_is_needed(model: Any) -> None:
     space = matrix_space(X)
     ex = gce.explain(model, X, space=space, rng=1, n_directions=3)
+    assert ex.model is not None
     problem = Affected(ex.model, ex.inputs, ex.cost, ex.budget)
     for i, delta in enumerate(ex.directions):
         moved = [f for f in space.features if delta[f.columns].any()]
@@ -153,14 +154,14 @@ def test_every_move_is_needed(model: Any) -> None:
 def test_two_moves_that_only_help_together_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     # the paper's first user study: for males a job and property help, but only both
     study = black_box_1()
-    wanted = {"space": study.space, "cost": study.cost, "rng": 0}
+    wanted: dict[str, Any] = {"space": study.space, "cost": study.cost, "rng": 0}
     assert gce.explain(study.model, study.X, **wanted).coverage == 1.0
     monkeypatch.setattr(climbing, "_in_pairs", lambda *_: [])
     assert gce.explain(study.model, study.X, **wanted).coverage < 0.7
 
 
 def test_the_default_search_is_an_object_like_any_other() -> None:
-    asked = {"space": matrix_space(X), "n_directions": 2, "rng": 0}
+    asked: dict[str, Any] = {"space": matrix_space(X), "n_directions": 2, "rng": 0}
     default, said = gce.explain(LINE, X, **asked), gce.explain(LINE, X, search=gce.Climb(), **asked)
     assert default.to_json() == said.to_json()
     raced = gce.explain(LINE, X, search=gce.Race(UniformSampling(), samples=60), **asked)

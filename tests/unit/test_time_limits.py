@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import globece as gce
-from globece import api, progress
+from globece import api
 from globece.directions import ImportanceSampling, UniformSampling
 from globece.errors import TimeLimitError
 from globece.explanation import Explanation
@@ -45,7 +45,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     made = Clock()
-    monkeypatch.setattr(progress.time, "monotonic", made)
+    monkeypatch.setattr("globece.progress.time.monotonic", made)
     monkeypatch.setattr(api, "compile_timer", lambda: nullcontext(float))  # which takes the real time
     yield made
     monkeypatch.undo()
@@ -156,8 +156,9 @@ def test_ctrl_c_returns_what_was_reached(strikes: int) -> None:
 
 def test_ctrl_c_in_the_last_stage_leaves_the_others_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     from globece import explanation
+    from globece.case import scaling
 
-    known, parts = explanation.scale, []
+    known, parts = scaling.scale, []
 
     def scale(problem: Any, directions: Any) -> Any:
         parts.append(len(problem.inputs))
@@ -174,9 +175,10 @@ def test_ctrl_c_in_the_last_stage_leaves_the_others_unknown(monkeypatch: pytest.
 
 
 def test_after_ctrl_c_in_the_search_everybody_is_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    from globece.case import scaling
     from globece.directions import climbing
 
-    known, calls = climbing.scale, []
+    known, calls = scaling.scale, []
 
     def scale(*given: Any, **more: Any) -> Any:
         calls.append(1)

@@ -138,7 +138,7 @@ def random_directions(space: FeatureSpace, n: int, rng: np.random.Generator) -> 
     D = np.zeros((n, space.width))
     for delta in D:
         movable = [f for f in space.features if f.can_move]
-        for i in rng.choice(len(movable), min(len(movable), 2 + rng.integers(3)), replace=False):
+        for i in rng.choice(len(movable), min(len(movable), 2 + int(rng.integers(3))), replace=False):
             f = movable[i]
             if f.is_block:
                 delta[f.columns] = rng.random(f.width)
@@ -385,7 +385,7 @@ def piped_case(estimator: Any, missing: bool = False) -> Case:
     space = FeatureSpace.from_matrix(X, columns=COLUMNS, groups=GROUPS, whole=["whole"])
     inputs: tuple[Input, ...] = (
         Number(0, lambda z: (z - 49.3) / 17.9, 1 / 17.9, -49.3 / 17.9),
-        Number(0, lambda z: -0.37 * z.astype(np.float32), -0.37, 0.0),
+        Number(0, lambda z: -0.37 * z.astype("float32"), -0.37, 0.0),
         Number(1, lambda z: np.log1p(1e3 * z), None, None),
         Number(1, np.log10, None, None),
         Number(2, lambda z: z / 3.0, 1 / 3.0, 0.0),
@@ -486,7 +486,7 @@ def test_is_a_model(boosted: Case) -> None:
 
 
 def test_number_of_threads_changes_nothing(boosted: Case) -> None:
-    if numba.config.NUMBA_NUM_THREADS < 2:
+    if numba.get_num_threads() < 2:
         pytest.skip("one thread is all there is")
     rng = np.random.default_rng(0)
     directions = random_directions(boosted.space, 20, rng)

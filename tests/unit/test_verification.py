@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from globece.case.verification import Disagreement, confirmed
 from globece.errors import GlobeCEWarning, VerificationError
 from globece.models.compiling import adapt
 from globece.models.compiling.adapt import Compiled
+from globece.models.linear.half_spaces import LinearModel
 from tests.problems import matrix, matrix_space
 
 X = matrix(200)
@@ -27,8 +29,10 @@ def misread(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
     """Let every compiled model be off, and let the checks before the search not see it."""
     honest = adapt.compile_model
 
-    def compile_model(*args):
+    def compile_model(*args: Any) -> Any:
         core = honest(*args)
+        assert isinstance(core, LinearModel)
+        assert core.offsets is not None
         return replace(core, intercepts=core.intercepts + off, offsets=core.offsets + off)
 
     monkeypatch.setattr(adapt, "compile_model", compile_model)
@@ -83,7 +87,7 @@ def test_disagreement_is_an_error_of_ours() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("offset", [0.0, 300.0])
 @pytest.mark.parametrize("kind", ["linear", "searched"])
-def test_counterfactuals_flip_one_by_one_and_in_any_order(dtype: type, offset: float, kind: str) -> None:
+def test_counterfactuals_flip_one_by_one_and_in_any_order(dtype: Any, offset: float, kind: str) -> None:
     rng = np.random.default_rng(1)
     M = (rng.normal(size=(300, 5)) + offset).astype(dtype)
     label = (M[:, :3].sum(axis=1) > 3 * offset + 1).astype(int)

@@ -6,7 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.cases import Case
+import numpy as np
+
+from globece.baselines import AccuracyCost, AresSettings, ares, fast_ares
+from globece.baselines.rule_sets import ground_set
+from globece.errors import GlobeCEError
+from paper.cases import Case
+from paper.protocol import EVALUATED
 
 REDUCTION = (0.39, 0.36, 0.33, 0.3, 0.26, 0.2, 0.16)
 NAIVE_REDUCTION = 0.33  # from this support on also by the loop over SD x RL x RL
@@ -17,15 +23,10 @@ SERIES = {
 }
 Q_SUPPORT, Q_VALUES = 0.3, (1 / 800, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 P_VALUES = (0.6, 0.5, 0.45, 0.4, 0.35, 0.3)
-EVALUATED = 5000  # the paper's r
 
 
 def warm() -> None:
     """Compile the kernels, or read them from the cache."""
-    import numpy as np
-
-    from globece.baselines import AccuracyCost, AresSettings, ares
-
     X = np.random.default_rng(0).random((60, 3))
     for lam in (0.0, 0.1):
         ares(lambda X: (X[:, 0] > 0.5).astype(int), X, ares_settings=AresSettings(bins=3, objective=AccuracyCost(lam)))
@@ -33,9 +34,6 @@ def warm() -> None:
 
 def reduction(on: Case, supports: Sequence[float] = REDUCTION) -> list[dict[str, Any]]:
     """RL-reduction's ground set beside the full one, and beside the plain loop where that ends."""
-    from globece.baselines import AresSettings
-    from globece.baselines.rule_sets import ground_set
-
     rows = []
     for support in supports:
         made, seconds = {}, {}
@@ -64,8 +62,6 @@ def reduction(on: Case, supports: Sequence[float] = REDUCTION) -> list[dict[str,
 
 def _pairs(ground: Any) -> set[Any]:
     """Everything that makes a ground set: pairs of Inner-If and Then, and how many Outer-Ifs go with each."""
-    import numpy as np
-
     group = np.repeat(np.arange(len(ground.group_outers)), np.diff(ground.group_pairs))
     return {
         (ground.inner.members(a), ground.thens.members(b), tuple(ground.outers_of(int(g)).tolist()))
@@ -91,8 +87,6 @@ def _loop(ground: Any) -> int:
 
 def series(on: Case, supports: Mapping[str, Sequence[float]] = SERIES) -> list[dict[str, Any]]:
     """The paper's fig:fastares: size of V, acc(V) and acc(R) against time."""
-    from globece.baselines import AccuracyCost, AresSettings
-
     rows = []
     for name, values in supports.items():
         for support in values:
@@ -108,8 +102,6 @@ def effect_of_q(
     on: Case, q_values: Sequence[float] = Q_VALUES, p_values: Sequence[float] = P_VALUES
 ) -> list[dict[str, Any]]:
     """The paper's fig:effectofq: Then-generation with q varied at one p, and p varied at the smallest q."""
-    from globece.baselines import AccuracyCost, AresSettings
-
     rows = []
     for name, pairs in (
         ("q varied", [(Q_SUPPORT, q) for q in q_values]),
@@ -123,10 +115,6 @@ def effect_of_q(
 
 def stages(on: Case, settings: Any) -> dict[str, Any]:
     """Size and accuracy of the ground set, accuracy of the rules, and the time of the first stage and of all."""
-    from globece.baselines import fast_ares
-    from globece.baselines.rule_sets import ground_set
-    from globece.errors import GlobeCEError
-
     try:
         start = time.perf_counter()
         ground = ground_set(on.space, on.rows, ~on.affected, None, settings)
