@@ -73,6 +73,8 @@ class Ask:
         asked: Any = self.constraints["ranges"]
         given: Any = asked if isinstance(asked, str) else asked.get(column.name)
         if given == "unbounded":  # as far as the column's type goes, where that is near enough to matter
+            if column.kind == "whole" and not self.whole[column.name]:
+                return -np.inf, np.inf  # whole numbers that may become fractions become doubles
             low, high = column.limits
             return (low if low > -EXACT else -np.inf), (high if high < EXACT else np.inf)
         low, high = given or (float(np.nanmin(column.values)), float(np.nanmax(column.values)))

@@ -51,6 +51,7 @@ LEFT_OUT = {
     "LabelPropagation",
     "IsotonicRegression",
 }
+LEFT_OUT |= {"DictionaryLearning", "SparsePCA"}  # may take minutes to train
 LEFT_OUT |= {"MultiOutputClassifier", "MultiOutputRegressor", "ClassifierChain", "RegressorChain", "CCA"}
 LEFT_OUT |= {"MultiTaskElasticNet", "MultiTaskElasticNetCV", "MultiTaskLasso", "MultiTaskLassoCV", "PLSCanonical"}
 

@@ -76,7 +76,12 @@ def check(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
 
 def _numbers(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
     affected = np.flatnonzero(~case.subject.decide(case.table.X))
-    if not np.array_equal(affected, ex.rows):
+    differ = np.setxor1d(affected, ex.rows)
+    if differ.size and case.subject.noise is not None and case.subject.score is not None:
+        # right on the boundary of a model in single precision, where the batch decides
+        some = case.table.rows({name: v[differ] for name, v in case.table.values.items()})
+        differ = differ[np.abs(case.subject.score(some)) >= NOISE * case.subject.noise(some)]
+    if differ.size:
         yield Failure("affected inputs", f"the model turns down {len(affected)}, the explanation has {len(ex.rows)}")
     best = ex.costs.min(axis=0) if len(ex.costs) else np.full(len(ex.rows), np.inf)
     covered = np.isfinite(best)
