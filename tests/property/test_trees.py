@@ -216,7 +216,7 @@ def test_compiled_trees_are_the_table(seed: int) -> None:
     Z = random_rows(rng, 60)
     sums = np.zeros(len(Z))
     with np.errstate(all="ignore"):
-        seen = np.column_stack([table.sight(i.values(Z)) for i in inputs])
+        seen = np.column_stack([table.conversion(i.values(Z)) for i in inputs])
     for root in table.roots:
         for row in range(len(Z)):
             node = root
@@ -234,7 +234,7 @@ def goes_left(table: TreeTable, node: int, seen: float) -> bool:
             return split.missing_left
         code = int(seen) if seen >= 0 else -1
         return bool(split.left[split.codes == code][0]) if code in split.codes else split.other_left
-    low, high = table.sight.absent
+    low, high = table.conversion.absent
     if np.isnan(seen) or (table.absent[node] and low <= seen <= high):
         return bool(table.missing_left[node])
     return bool(seen <= table.edge[node])
