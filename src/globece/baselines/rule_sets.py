@@ -64,17 +64,8 @@ def ares(
         If housing = rent,
         Then housing = own  [covers 50.0%, cost 1.00]
     """
-    prepared = prepare(
-        model,
-        X,
-        favourable,
-        threshold,
-        space,
-        cost,
-        budget,
-        subgroups,
-        AresSettings() if settings is None else settings,
-    )
+    settings = AresSettings() if settings is None else settings
+    prepared = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(progress, time_limit) as monitor:
         return run(prepared, generator_of(rng), monitor, "AReS", 1)[0]
 
