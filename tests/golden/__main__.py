@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-WORDING = ("version", "generator", "notes", "model", "rests", "text", "note")
+WORDING = ("version", "generator", "notes", "model", "rests_on", "text", "note", "remark", "warnings")
 
 
 def record(folder: Path, only: str) -> int:

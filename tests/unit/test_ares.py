@@ -662,7 +662,7 @@ def test_rubbish_settings_are_named(name: str, value: Any) -> None:
         ("rng", -1, InvalidParameterError),
         ("space", "all", InvalidParameterError),
         ("cost", 1, InvalidParameterError),
-        ("settings", {}, InvalidParameterError),
+        ("ares_settings", {}, InvalidParameterError),
         ("progress", 3, InvalidParameterError),
         ("time_limit", -1, InvalidParameterError),
     ],

@@ -64,17 +64,8 @@ def ares(
         If housing = rent,
         Then housing = own  [covers 50.0%, cost 1.00]
     """
-    prepared = prepare(
-        model,
-        X,
-        favourable,
-        threshold,
-        space,
-        cost,
-        budget,
-        subgroups,
-        AresSettings() if ares_settings is None else ares_settings,
-    )
+    settings = AresSettings() if ares_settings is None else ares_settings
+    prepared = prepare(model, X, favourable, threshold, space, cost, budget, subgroups, settings)
     with monitoring(progress, time_limit) as monitor:
         return run(prepared, generator_of(rng), monitor, "AReS", 1)[0]
 
