@@ -12,12 +12,15 @@ from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
 from globece.errors import GlobeCEError
 from globece.explanation import Explanation
+from globece.io import audits, recourse_sets, results  # each enters its format
 from globece.models.compiling.adapt import as_model
 from globece.models.robust import Robust
 from globece.search import Climb, Race, Search
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
+
+del audits, recourse_sets, results
 
 __all__ = [
     "Audit",

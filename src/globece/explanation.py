@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from globece import formatting, rays
+from globece.bounds import LowerBound, lower_bound
 from globece.case.affected import Affected, Case
 from globece.case.recourse import Recourse, mean_cost
 from globece.case.scaling import Scaled, in_reach, scale
@@ -33,14 +34,10 @@ from globece.models.base import Model, check_model
 from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.progress import Monitor
+from globece.robustness import Robustness, robustness
 from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from globece.bounds import LowerBound
-    from globece.io.documents import Format
-    from globece.robustness import Robustness
 
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
 
@@ -389,8 +386,6 @@ class Explanation(FieldsOnly, Recourse, Saved):
         **asked
             As for :class:`globece.Robust`: ``scale``, ``models``, ``noise``, ``draws``, ``seed``.
         """
-        from globece.robustness import robustness
-
         return robustness(self, margins, **asked)
 
     def lower_bound(self, *, solve: int = 0, time_limit: float = 60.0) -> LowerBound:
@@ -398,17 +393,9 @@ class Explanation(FieldsOnly, Recourse, Saved):
 
         Available for linear models and tree ensembles; see :func:`globece.bounds.lower_bound` for the parameters.
         """
-        from globece.bounds import lower_bound
-
         problem = Affected(self._model(None), self.inputs, self.cost, self.budget)
         found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
         return replace(found, score=self.score)
-
-    @staticmethod
-    def _format() -> Format[Explanation]:
-        from globece.io.results import FORMAT
-
-        return FORMAT
 
     def _direction(self, direction: int) -> int:
         i = check_count("direction", direction, low=0)

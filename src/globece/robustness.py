@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from globece.case.recourse import Numbers
 from globece.case.scaling import scale
 from globece.case.verification import confirmed, trusting
 from globece.errors import InvalidParameterError, check_number, check_numbers, wrong
-from globece.explanation import Explanation
 from globece.models.compiling.adapt import robust_model
 from globece.models.robust import Robust
 from globece.space import FloatArray
+
+if TYPE_CHECKING:
+    from globece.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from globece import FeatureSpace, as_model, explain
 from globece.errors import GlobeCEWarning, InvalidParameterError, MissingExtraError, ModelError
 from globece.models.decision import decision
 from globece.models.inputs import Lookup, Number, Steps, identity
+from globece.models.networks.modules import read
 from globece.models.networks.network import ReLUNetwork
-from globece.models.networks.reading import conditions, read
+from globece.models.networks.reading import conditions
 from tests.contract.test_models import fitted
 from tests.problems import approve_matrix, matrix, matrix_space
 

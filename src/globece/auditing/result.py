@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from globece.explanation import Explanation
 from globece.kept import freeze
 from globece.saving import Saved
 from globece.space import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from globece.io.documents import Format
 
 ALL_MEASURES = ("rejection_rate", *MEASURES)
 
@@ -203,12 +200,6 @@ class Audit(Saved):
         return f"Audit(by={self.groups.by!r}, groups={len(self.groups)}, conclusion={v.conclusion!r}{against})"
 
     # -- files ---------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _format() -> Format[Audit]:
-        from globece.io.audits import FORMAT
-
-        return FORMAT
 
 
 def check_exceeds(audit: Audit, gap: float) -> bool:

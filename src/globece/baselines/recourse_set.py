@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
 from globece.saving import Saved
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from globece.io.documents import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,12 +431,6 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         return "".join(lines) + formatting.html_table(head, map(cells, self.records()))
 
     # -- files ---------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _format() -> Format[RecourseSet]:
-        from globece.io.recourse_sets import FORMAT
-
-        return FORMAT
 
 
 def cells(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:

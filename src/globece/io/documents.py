@@ -18,6 +18,7 @@ from globece.io.plain import Node, number, numbers
 from globece.io.records import FLAG, NUMBER, TEXT, WHOLE, Record, listed
 from globece.io.spaces import cost_data, cost_from, space_data, space_from
 from globece.models.clearance import DOUBLE
+from globece.saving import FORMATS
 from globece.space import FeatureSpace, FloatArray
 from globece.version import __version__
 
@@ -68,6 +69,9 @@ class Format(Generic[Result]):
     keys: tuple[str, ...]
     data: Callable[[Result], Mapping[str, Any]]
     readers: Mapping[int, Callable[[Node], Result]]
+
+    def __post_init__(self) -> None:
+        FORMATS[self.kind] = self
 
     @property
     def version(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +32,16 @@ from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
 from globece.models.linear.half_spaces import LinearModel
+from globece.models.networks.network import ReLUNetwork
+from globece.models.networks.reading import supports as supports_network
 from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
+from globece.models.trees.ensemble import TreeEnsemble
+from globece.models.trees.importing import native_categories
+from globece.models.trees.importing import read as read_trees
+from globece.models.trees.importing import supports as supports_trees
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import MatrixTable
-
-if TYPE_CHECKING:
-    from globece.models.trees.ensemble import TreeEnsemble
 
 
 @dataclass(frozen=True)
@@ -306,21 +309,17 @@ def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
 
 
 def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
-    from globece.models.networks import network as networks
-    from globece.models.trees import ensemble as trees
-    from globece.models.trees import importing as tree_import
-
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
-    if not (is_linear(estimator) or trees.supports(estimator) or networks.supports(estimator)):
+    if not (is_linear(estimator) or supports_trees(estimator) or supports_network(estimator)):
         curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
         why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
         raise NotCompiled(f"step {why}")  # before the other steps are blamed
     try:
         planes = half_spaces(estimator, final.favourable, final.threshold)
-        by_trees = planes is None and trees.supports(estimator)
+        by_trees = planes is None and supports_trees(estimator)
         sparse = by_trees and _library(estimator) == "xgboost" and hasattr(_transformed(final.steps, space), "toarray")
-        reading = tree_import.read(estimator, sparse=sparse) if by_trees else None
+        reading = read_trees(estimator, sparse=sparse) if by_trees else None
     except GlobeCEError as error:
         raise NotCompiled(f"step {name}: {error}") from error
     symbols = raw_symbols(space)
@@ -347,8 +346,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
             )
         if reading is not None:
             inputs = _tree_inputs(estimator, values, name)
-            return trees.TreeEnsemble.from_reading(reading, space, inputs, final.favourable, final.threshold, name)
-        return networks.ReLUNetwork.from_model(
+            return TreeEnsemble.from_reading(reading, space, inputs, final.favourable, final.threshold, name)
+        return ReLUNetwork.from_model(
             estimator, space, inputs_of(values, name), favourable=final.favourable, threshold=final.threshold
         )
     except (GlobeCEError, ValueError) as error:
@@ -390,8 +389,6 @@ def _check_names(estimator: Any, names: list[str], name: str) -> None:
 
 def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
     """Inputs of a tree ensemble: categories that it splits natively enter as its codes for them."""
-    from globece.models.trees.importing import native_categories
-
     categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
     lists = native_categories(estimator, categorical) if categorical else {}
     found: list[Input] = []

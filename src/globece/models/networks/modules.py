@@ -17,13 +17,30 @@ from globece.errors import ModelError, require
 from globece.models import torch_modules
 from globece.models.networks.clearance import Powers, merged_power, power
 from globece.models.networks.layers import Layers
-from globece.models.networks.reading import Reading
+from globece.models.networks.reading import Reading, read_mlp
 from globece.space import FloatArray
 
 PASSING = ("Identity", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "Flatten")
 BENDS = ("ReLU", "LeakyReLU", "PReLU")
 LEAVES = (*PASSING, *BENDS, *torch_modules.HEADS, "Linear", "BatchNorm1d")
 TRIED = 64  # random rows
+
+
+def read(estimator: Any) -> Reading:
+    """Read a network.
+
+    Raises
+    ------
+    ModelError
+        If it is not piecewise linear; the message names the layer that is not.
+    """
+    found = read_module(estimator) if torch_modules.is_module(estimator) else read_mlp(estimator)
+    name = type(estimator).__name__
+    for i, (weight, bias) in enumerate(zip(found.layers.weights, found.layers.biases, strict=True)):
+        bad = int((~np.isfinite(weight)).sum() + (~np.isfinite(bias)).sum())
+        if bad:
+            raise ModelError(f"{name} has {bad:,} weight(s) in layer {i + 1} that are not finite")
+    return found
 
 
 def read_module(module: Any) -> Reading:

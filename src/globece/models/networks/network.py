@@ -23,8 +23,9 @@ from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evalu
 from globece.models.networks.clearance import Clearance
 from globece.models.networks.glance import glance
 from globece.models.networks.layers import Layers, Net, compile_net
+from globece.models.networks.modules import read
 from globece.models.networks.rays import Search, first_flips
-from globece.models.networks.reading import Conditions, Reading, conditions, read, supports
+from globece.models.networks.reading import Conditions, Reading, conditions, supports
 from globece.models.probes import drawn
 from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray

@@ -71,28 +71,6 @@ def supports(estimator: Any) -> bool:
     return is_module(estimator) or is_kind(estimator, "sklearn", ("MLPClassifier", "MLPRegressor"))
 
 
-def read(estimator: Any) -> Reading:
-    """Read a network.
-
-    Raises
-    ------
-    ModelError
-        If it is not piecewise linear; the message names the layer that is not.
-    """
-    if is_module(estimator):
-        from globece.models.networks.modules import read_module
-
-        found = read_module(estimator)
-    else:
-        found = _read_mlp(estimator)
-    name = type(estimator).__name__
-    for i, (weight, bias) in enumerate(zip(found.layers.weights, found.layers.biases, strict=True)):
-        bad = int((~np.isfinite(weight)).sum() + (~np.isfinite(bias)).sum())
-        if bad:
-            raise ModelError(f"{name} has {bad:,} weight(s) in layer {i + 1} that are not finite")
-    return found
-
-
 def conditions(reading: Reading, favourable: Any, threshold: float | None, name: str) -> Conditions:
     """Conditions of the favourable outcome on the scores.
 
@@ -144,7 +122,8 @@ def _odds(threshold: float | None) -> float:
 # -- scikit-learn -----------------------------------------------------------------------------------------------------
 
 
-def _read_mlp(estimator: Any) -> Reading:
+def read_mlp(estimator: Any) -> Reading:
+    """Read a fitted MLPClassifier or MLPRegressor."""
     name = type(estimator).__name__
     if not hasattr(estimator, "coefs_"):
         raise ModelError(f"{name} is not fitted; call fit first")
