@@ -30,7 +30,7 @@ from globece.models.base import Model
 from globece.models.robust import Robust
 from globece.parallel import compile_timer
 from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
-from globece.search import Search, check_n_directions, find_directions, search_of
+from globece.search import Effort, Search, check_n_directions, find_directions, search_of
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
@@ -48,6 +48,7 @@ def explain(
     budget: float = 10.0,
     search: Search | None = None,
     generator: DirectionGenerator | None = None,
+    effort: Effort = "default",
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
@@ -78,6 +79,8 @@ def explain(
         How directions are found: a :class:`globece.Climb` (the default), a :class:`globece.Race`, or one of your own.
     generator
         What proposes directions: short for ``search=Race(generator)``.
+    effort
+        How long to search: ``"quick"``, ``"default"`` or ``"thorough"``; short for ``search=Climb(effort=...)``.
     rng
         A seed or a generator. Same seed, same result.
     progress
@@ -104,7 +107,7 @@ def explain(
     (3, 1.0, 6.25)
     """
     settings = checked("settings", settings, Settings, Settings)
-    looking = search_of(search, generator)
+    looking = search_of(search, generator, effort)
     wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)
@@ -137,6 +140,7 @@ def audit(
     budget: float = 10.0,
     search: Search | None = None,
     generator: DirectionGenerator | None = None,
+    effort: Effort = "default",
     rng: Seed = None,
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
@@ -151,7 +155,9 @@ def audit(
 
     Parameters
     ----------
-    model, X, favourable, threshold, space, cost, budget, search, generator, rng, progress, time_limit, settings, robust
+    model, X, favourable, threshold, space, cost, budget, search, generator, effort, rng, progress, time_limit
+        As for :func:`globece.explain`.
+    settings, robust
         As for :func:`globece.explain`.
     by
         Who is compared: a column, a list of columns (every combination is a group), bins of a column of numbers
@@ -179,7 +185,7 @@ def audit(
     """
     settings = checked("settings", settings, Settings, Settings)
     audit_settings = checked("audit_settings", audit_settings, AuditSettings, AuditSettings)
-    looking = search_of(search, generator)
+    looking = search_of(search, generator, effort)
     wanted = check_n_directions(n_directions, looking)
     limit = check_budget(budget)
     given = Given.of(model, X, space)

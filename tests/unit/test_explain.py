@@ -342,7 +342,7 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
     explain(approve_matrix, X, space=matrix_space(), rng=0, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "direction 1" in err
+    assert "searching" in err
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------

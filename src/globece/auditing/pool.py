@@ -256,5 +256,5 @@ def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int) -> Searc
     """
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
-    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS) * (search.most + 1) / 2
+    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS)
     return search.by.within(int(each))

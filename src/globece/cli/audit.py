@@ -20,6 +20,7 @@ from globece.cli.task import names, number, prepare
 from globece.datasets.user_studies import black_box_1, black_box_2
 from globece.errors import InvalidParameterError, check_number
 from globece.plots import ExchangeDisplay, GroupCostsDisplay, GroupProfilesDisplay, GroupTranslationsDisplay
+from globece.search import Effort
 
 EXCEEDED = 3
 
@@ -75,6 +76,7 @@ Examples:
     help="Whether missing group values are a group of their own.",
 )  # fmt: skip
 @click.option("--fail-above", type=float, metavar="GAP", help="Exit with 3 if a bias is found that exceeds this.")
+@options.effort
 @options.seed
 @options.json_path
 @options.figures
@@ -87,6 +89,7 @@ def audit(
     reference: str | None,
     study: str | None,
     directions: int,
+    effort: Effort,
     level: float,
     relevant: float,
     smallest: int,
@@ -113,6 +116,7 @@ def audit(
             control=_columns("--control", control, columns) if control else None,
             reference=reference,
             n_directions=directions,
+            effort=effort,
             audit_settings=settings,
             **task.wishes,
         )

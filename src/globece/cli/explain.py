@@ -10,6 +10,7 @@ from globece.api import explain as explain_model
 from globece.cli import options, output
 from globece.cli.options import Asked
 from globece.cli.task import prepare
+from globece.search import Effort
 
 
 def _directions(ctx: click.Context, param: click.Parameter, value: str) -> int | Literal["auto"]:
@@ -47,14 +48,15 @@ Examples:
     "--directions", callback=_directions, default="1", show_default=True, metavar="N|auto", help="How many to find."
 )
 @options.constraints
+@options.effort
 @options.seed
 @options.time_limit
 @options.json_path
 @options.figures
 @options.loading
 @options.asked
-def explain(asked: Asked, directions: int | Literal["auto"]) -> None:
+def explain(asked: Asked, directions: int | Literal["auto"], effort: Effort) -> None:
     """``globece explain``."""
     task = prepare(asked)
-    ex = explain_model(task.model, task.X, n_directions=directions, **task.wishes)
+    ex = explain_model(task.model, task.X, n_directions=directions, effort=effort, **task.wishes)
     output.report(ex, asked, output.show, output.displays)

@@ -12,6 +12,7 @@ import click
 
 from globece.cli import output
 from globece.errors import InvalidParameterError
+from globece.search.climb import EFFORTS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -86,6 +87,9 @@ constraints = _in_order(
 )
 seed = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Same seed, same result."
+)
+effort = click.option(
+    "--effort", type=click.Choice(list(EFFORTS)), default="default", show_default=True, help="How long to search."
 )
 time_limit = click.option(
     "--time-limit", type=float, metavar="SECONDS", help="Stop searching then, and take the best so far."

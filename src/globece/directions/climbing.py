@@ -23,7 +23,7 @@ from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
-FEW_INPUTS = 200  # inputs that decide the last round at least, however few rays there are
+FEW_INPUTS = 96  # inputs that decide the last round at least, however few rays there are
 RANKING_ROWS = 16  # inputs whose margins rank the moves
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
@@ -96,6 +96,8 @@ class Evaluator:
         Rays that there are for all stages together, and what this one is called: for reports of progress.
     ranked
         A chain, and the moves from there, the best first.
+    proven
+        Kinds of moves that are tried whatever the ranking says: good chains have them.
     """
 
     problem: Affected
@@ -107,6 +109,7 @@ class Evaluator:
     rays: int = 0
     stage: str = "climbing"
     ranked: tuple[Chain | None, IntArray] = (None, np.zeros(0, dtype=np.int64))
+    proven: frozenset[tuple[int, int, float]] = frozenset()
 
     def report(self, done: bool = False) -> None:
         """Say how far the search is."""
@@ -246,7 +249,16 @@ def _promising(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], ef
         return every
     if evaluator.ranked[0] != chain:
         evaluator.ranked = (chain, _ranking(evaluator, chain, every))
-    return [every[i] for i in sorted(evaluator.ranked[1][:wanted])]
+    chosen = set(evaluator.ranked[1][:wanted].tolist())
+    chosen |= {i for i, move in enumerate(every) if kind_of(move) in evaluator.proven}
+    return [every[i] for i in sorted(chosen)]
+
+
+def kind_of(move: Glide | Turn) -> tuple[int, int, float]:
+    """What moves where, whatever its pace or time."""
+    if isinstance(move, Turn):
+        return (0, move.block, float(move.target))
+    return (1, move.column, float(np.sign(move.pace)))
 
 
 def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> IntArray:

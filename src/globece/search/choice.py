@@ -23,3 +23,30 @@ def greedy(costs: FloatArray, budget: float, n: int, plateau: float = 0.0) -> In
         chosen.append(pick)
         best = np.minimum(best, capped[pick])
     return np.array(chosen, dtype=np.int64)
+
+
+def exchange(costs: FloatArray, chosen: IntArray, budget: float) -> IntArray:
+    """Exchange one chosen row for another while that lowers the joint score; the best exchange first.
+
+    Parameters
+    ----------
+    costs
+        Minimum costs, ``(candidates, inputs)``.
+    chosen
+        Rows to start from.
+    budget
+        What no recourse is charged at.
+    """
+    capped, chosen = np.minimum(costs, budget), chosen.copy()
+    while len(chosen):
+        now = capped[chosen].min(axis=0).sum()
+        totals = np.empty((len(chosen), len(capped)))
+        for i in range(len(chosen)):
+            others = np.delete(chosen, i)
+            rest = capped[others].min(axis=0) if len(others) else np.full(capped.shape[1], budget)
+            totals[i] = np.minimum(capped, rest).sum(axis=1)
+        out, pick = np.unravel_index(int(totals.argmin()), totals.shape)
+        if not totals[out, pick] < now * (1.0 - 1e-12):
+            break
+        chosen[out] = pick
+    return chosen

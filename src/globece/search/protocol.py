@@ -87,7 +87,11 @@ def find_directions(
         ) from None
     notes = []
     if n_directions != "auto" and len(directions) < wanted:
-        why = "the search was stopped before" if monitor.stopped else "no other lowers the score"
+        why = (
+            "the search was stopped before"
+            if monitor.stopped
+            else f"none of {seen:,} others looked at lowers the score"
+        )
         notes.append(f"{len(directions)} direction(s) found where {wanted} were asked for: {why}")
     if monitor.stopped:
         notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")

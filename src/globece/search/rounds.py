@@ -1,0 +1,256 @@
+"""The search by rounds: each climbs new chains, polishes those chosen, and exchanges them with all found so far.
+
+Level k holds the best k directions. In every round it climbs one more for what level k - 1 leaves to be done, climbs on
+from each of its own with the others in place, and takes the k of all known chains that cost least together. What a
+level does depends on the levels below it and on the rounds before, never on how many levels or rounds there are to be,
+and it is only ever replaced by something better: more directions, and more rays, are never worse on the inputs seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from globece.case.affected import Affected
+from globece.case.scaling import scale
+from globece.directions.chains import Chain, as_matrix, variations
+from globece.directions.climbing import Effort, Evaluator, climb, first_moves, kind_of
+from globece.models.base import Model
+from globece.progress import INTERRUPTIONS, Monitor
+from globece.search.choice import exchange, greedy
+from globece.space import FloatArray
+
+GROWTH = 4.0  # a round has so many times the rays of the one before
+BEFORE = 1  # rounds before the one that ends a search with the usual rays
+FEW_INPUTS = 512  # inputs that judge every chain; more judge those that may be chosen
+MOST_INPUTS = 8192
+PER_INPUT = 6.0  # rays of a round for each input that judges what it chose
+STARTS = 5  # single moves from which a chain is climbed
+NEW = 0.5  # share of the rays for a new chain, where others are polished
+POLISHING = 3.0  # a climb from what is there takes fewer steps, which may be so many times wider
+JUDGED = 2  # sets of chains that are judged by all inputs of a round
+PRUNING = 0.4  # extra share of the rays that pruning may take
+FURTHER = 0.35  # rays of each further direction, as a share of those of the first
+
+
+def schedule(usual: float, rays: float) -> list[float]:
+    """Rays of each round for the first direction: all rounds that fit, or a shorter one.
+
+    Parameters
+    ----------
+    usual
+        The rays of a search that is asked for nothing else; they are those of the first few rounds together.
+    rays
+        The rays that there are.
+    """
+    shares = GROWTH ** np.arange(-BEFORE, 1)
+    rounds = [min(usual * float(shares[0] / shares.sum()), rays)]
+    while sum(rounds) + rounds[-1] * GROWTH <= rays * 1.001:
+        rounds.append(rounds[-1] * GROWTH)
+    return rounds
+
+
+@dataclass(eq=False)
+class Pool:
+    """Chains, and what each costs the first inputs, as many as were asked for; capped by the budget."""
+
+    problem: Affected
+    model: Model
+    known: dict[Chain, FloatArray] = field(default_factory=dict)
+
+    def costs(self, chains: Sequence[Chain], n: int) -> FloatArray:
+        """Minimum costs of the first ``n`` inputs: ``(chains, n)``."""
+        short: dict[int, list[Chain]] = {}
+        for chain in dict.fromkeys(chains):
+            have = len(self.known.get(chain, ()))
+            if have < n:
+                short.setdefault(have, []).append(chain)
+        for have, some in short.items():
+            part = replace(self.problem, inputs=self.problem.inputs[have:n])
+            found = scale(part, as_matrix(some, self.problem.cost), model=self.model).cost
+            for chain, cost in zip(some, np.minimum(found, self.problem.budget), strict=True):
+                self.known[chain] = np.concatenate([self.known.get(chain, cost[:0]), cost])
+        return np.array([self.known[chain][:n] for chain in chains]).reshape(len(chains), n)
+
+    def paid(self, chains: Sequence[Chain], n: int) -> FloatArray:
+        """What the first inputs pay with the cheapest of some chains; the budget without any."""
+        if not chains:
+            return np.full(n, self.problem.budget)
+        return np.asarray(self.costs(chains, n).min(axis=0))
+
+
+@dataclass(eq=False)
+class Rounds:
+    """The state of a search by rounds.
+
+    Attributes
+    ----------
+    pool
+        What every chain found so far costs.
+    salt
+        Where all randomness comes from.
+    max_features
+        Most features in a chain.
+    monitor
+        Told of progress, and asked whether to stop.
+    levels
+        The best k chains for each k, from none.
+    found
+        Chains found at each level.
+    start
+        The best single move, for want of anything better.
+    spent, seen, total
+        Rays followed and chains looked at so far, and the rays that there are.
+    """
+
+    pool: Pool
+    salt: int
+    max_features: int
+    monitor: Monitor
+    levels: list[tuple[Chain, ...]] = field(default_factory=lambda: [()])
+    found: list[dict[Chain, None]] = field(default_factory=lambda: [{}])
+    start: Chain | None = None
+    spent: float = 0.0
+    seen: int = 0
+    total: int = 0
+
+    def run(self, rounds: Sequence[float], wanted: int, plateau: float) -> tuple[Chain, ...]:
+        """Go through the rounds; return the best chains."""
+        self.total = int(sum(rounds) * (1.0 + FURTHER * (wanted - 1)))
+        few = min(FEW_INPUTS, len(self.pool.problem.inputs))
+        top = wanted  # levels that are worth another round
+        try:
+            for number, rays in enumerate(rounds):
+                n = self._inputs_of(rays)
+                for level in range(1, min(top, wanted) + 1):
+                    if number + level > 1 and self.monitor.should_stop():
+                        return next(level for level in reversed(self.levels) if level)
+                    if len(self.levels[level - 1]) < level - 1:
+                        break  # one fewer was not to be bettered already
+                    self._improve(level, number, rays * (1.0 if level == 1 else FURTHER), n)
+                if plateau:
+                    top = self._worthwhile(plateau, few) + 2
+            if plateau:
+                return self.levels[self._worthwhile(plateau, few)]
+            return self._pruned(self._confirmed(), self._inputs_of(rounds[-1]), PRUNING * sum(rounds))
+        except INTERRUPTIONS as why:
+            if len(self.levels) == 1 or not self.levels[1]:
+                if self.start is None:
+                    raise
+                self.levels[1:] = [(self.start,)]
+            self.monitor.interrupt(why)
+            return next(level for level in reversed(self.levels) if level)
+        finally:
+            self.monitor("searching", self.total, self.total)
+
+    def _worthwhile(self, plateau: float, n: int) -> int:
+        """How many directions lower the score noticeably, one by one or several together."""
+        scores = [float(self.pool.paid(level, n).mean()) for level in self.levels]
+        best = 1
+        for level in range(2, len(scores)):
+            if scores[level] < scores[best] * (1.0 - plateau) ** (level - best):
+                best = level
+        return best
+
+    def _inputs_of(self, rays: float) -> int:
+        """How many inputs judge what a round chose."""
+        return int(min(len(self.pool.problem.inputs), np.clip(rays / PER_INPUT, FEW_INPUTS, MOST_INPUTS)))
+
+    def _improve(self, level: int, number: int, rays: float, n: int) -> None:
+        """One round of one level."""
+        if level == len(self.levels):
+            self.levels.append(())
+            self.found.append({})
+        below, mine = self.levels[level - 1], self.levels[level]
+        order = np.random.default_rng([self.salt % 2**32, number, level]).permutation(n)
+        problem = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][order])
+        good = {c for chains in self.levels[: level + 1] for c in chains}
+        evaluator = Evaluator(
+            problem,
+            self.pool.paid(below, n)[order],
+            self.pool.model,
+            self.monitor,
+            spent=self.spent,
+            rays=self.total,
+            stage="searching",
+            proven=frozenset(kind_of(m) for c in good for part in c for m in part),
+        )
+        try:
+            share = NEW if mine and level > 1 else 1.0
+            self.found[level][self._from_starts(evaluator, share * rays)] = None
+            for i, chain in enumerate(mine):
+                allowance = max(self.spent + rays - evaluator.spent, 0.0) / (len(mine) - i)
+                if not allowance or self.monitor.should_stop():
+                    break
+                others = self.pool.paid([c for j, c in enumerate(mine) if j != i], n)
+                evaluator.best, evaluator.ranked = others[order], (None, evaluator.ranked[1])
+                effort = Effort.of(int(POLISHING * allowance), n, 1)
+                changed, _ = climb(evaluator, chain, effort, most=self.max_features, allowance=allowance)
+                self.found[level][changed] = None
+        finally:
+            self.spent = evaluator.spent
+            self.seen += evaluator.seen
+        self.levels[level] = self._chosen(level, n)
+        self.monitor.found()
+
+    def _from_starts(self, evaluator: Evaluator, allowance: float) -> Chain:
+        """The best chain that is reached from a few single moves, or the best of these moves."""
+        end = evaluator.spent + allowance
+        effort = Effort.of(int(allowance), len(evaluator.problem.inputs), 1)
+        reached: list[Chain] = []
+        starts = first_moves(evaluator, effort, STARTS)
+        self.start = self.start or starts[0]
+        evaluator.monitor.found()
+        for start in starts:
+            share = 0.25 if reached else 0.6
+            chain, _ = climb(evaluator, start, effort, most=self.max_features, allowance=share * allowance)
+            reached.append(chain)
+            self.start = reached[0] if len(self.levels) == 2 and not self.levels[1] else self.start
+            if evaluator.spent >= end or evaluator.monitor.should_stop():
+                break
+        last = list(dict.fromkeys([*reached, *starts[:1]]))
+        return last[int(evaluator.scores(last, effort.rows[2]).argmin())]
+
+    def _chosen(self, level: int, n: int) -> tuple[Chain, ...]:
+        """The best chains for a level, of all that were found there and below."""
+        budget, few = self.pool.problem.budget, min(n, FEW_INPUTS)
+        below, mine = self.levels[level - 1], self.levels[level]
+        every = list(dict.fromkeys(c for part in self.found[: level + 1] for c in part))
+        costs, where = self.pool.costs(every, few), {c: i for i, c in enumerate(every)}
+        best = every[int(np.minimum(costs, self.pool.paid(below, few)).sum(axis=1).argmin())]
+        starts = [greedy(costs, budget, level)]
+        if len(mine) == level:
+            starts.append(np.array([where[c] for c in mine]))
+        sets = [tuple(every[i] for i in exchange(costs, start, budget)) for start in starts]
+        sets.append((*below, best))
+        # the better ones on few inputs are judged by more, beside what there was
+        sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, few).sum()))
+        sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
+        return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
+
+    def _confirmed(self) -> tuple[Chain, ...]:
+        """The best of the levels; by the model itself, where a rougher one was asked and the inputs are few."""
+        problem, levels = self.pool.problem, [level for level in self.levels if level]
+        n = len(problem.inputs)
+        if self.pool.model is problem.model or not problem.model.exact or n > FEW_INPUTS:
+            return levels[-1]
+        exact = Pool(problem, problem.model)
+        return min(reversed(levels), key=lambda level: float(exact.paid(level, n).sum()))
+
+    def _pruned(self, chains: tuple[Chain, ...], n: int, rays: float) -> tuple[Chain, ...]:
+        """Leave out moves that lower no cost: somebody would have to read them."""
+        if sum(chain.n_features + 1 for chain in chains) * n > rays:
+            return chains
+        kept = list(chains)
+        for i in range(len(kept)):
+            others = self.pool.paid(kept[:i] + kept[i + 1 :], n)
+            while kept[i].n_features > 1:
+                shorter = [c for c in variations(kept[i]) if c.n_features < kept[i].n_features]
+                totals = np.minimum(self.pool.costs([kept[i], *shorter], n), others).sum(axis=1)
+                best = int(totals[1:].argmin())
+                if totals[1 + best] > totals[0]:
+                    break
+                kept[i] = shorter[best]
+        return tuple(kept)
