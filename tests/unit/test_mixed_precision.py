@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
+from sklearn.svm import SVC
 
 import globece as gce
 
@@ -96,3 +98,23 @@ def test_a_module_of_doubles_is_as_precise_over_columns_of_single_precision() ->
     assert (narrow.directions == wide.directions).all()
     assert np.isfinite(wide.scalars).all()
     assert np.allclose(narrow.scalars, wide.scalars, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("final", [SVC(kernel="linear"), LogisticRegression()], ids=["libsvm", "one-hot"])
+def test_sums_of_doubles_behind_single_precision_delay_nobody(final: Any) -> None:
+    """Seed 504104 of the adversary: libsvm, and what follows a step that gives doubles, rounds no sum to single."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200).astype("float32"), "b": rng.choice(["x", "y"], 200)})
+    y = (X["a"] + 1000.0 * (X["b"] == "y") > 1000.0).astype(int)
+    encoded = make_column_transformer((OneHotEncoder(sparse_output=False), ["b"]), ("passthrough", ["a"]))
+    model = make_pipeline(encoded, final).fit(X, y)
+    found = []
+    for rows in (X, X.astype({"a": "float64"})):
+        space = gce.FeatureSpace.from_frame(rows, immutable=["b"], ranges={"a": (-1e6, 1e6)})
+        compiled, Z = gce.as_model(model, space, favourable=1), space.encode(rows)
+        assert compiled.exact
+        delta = np.eye(space.width)[[space["a"].start]]
+        found.append(compiled.first_flip(Z, delta, np.full((1, len(Z)), 1e5))[0])
+    late = (found[0] - found[1])[found[1] > 0]
+    assert len(late) > 100
+    assert (late <= 1e-6).all()  # what single precision rounds of "a" itself; a sum would be later by several of these
