@@ -188,7 +188,7 @@ INNER = {
         ["linear", "trees", "networks", "robust"],
         ["compiling"],
     ],
-    "case": [["ordering", "recourse"], ["affected"], ["scaling", "posing"], ["verification"]],
+    "case": [["ordering", "recourse"], ["affected"], ["scaling", "posing"], ["batches"], ["verification"]],
 }
 
 

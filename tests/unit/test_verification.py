@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import globece
-from globece import Climb, FeatureSpace, Settings, as_model, explain
+from globece import Climb, FeatureSpace, Settings, as_model, explain, rays
 from globece.case.affected import Affected
 from globece.case.scaling import scale
 from globece.case.verification import Disagreement, confirmed
@@ -102,3 +102,70 @@ def test_counterfactuals_flip_one_by_one_and_in_any_order(dtype: Any, offset: fl
     assert (model.predict(after) == 1).all()
     assert (model.predict(after[::-1]) == 1).all()
     assert all(model.predict(row[None])[0] == 1 for row in after)
+
+
+class Alone:
+    """A model that is stricter about rows that come alone than about rows in a batch, as rounding may be."""
+
+    def __init__(self, stricter: float) -> None:
+        self.stricter, self.rows = stricter, 0
+
+    def __call__(self, rows: Any) -> Any:
+        self.rows += len(rows)
+        return rows[:, 0] > 3.0 + (self.stricter if len(rows) == 1 else 0.0)
+
+
+@pytest.mark.parametrize("stricter", [1e-9, 1e-3, 0.5])
+def test_counterfactuals_of_a_searched_model_flip_alone(stricter: float) -> None:
+    model, space = Alone(stricter), matrix_space(X)
+    box = as_model(model, space, favourable=True)
+    problem = Affected(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
+    delta = np.eye(space.width)[:1]
+    scaled = confirmed(problem, delta, scale(problem, delta))
+    reached = np.isfinite(scaled.scalar[0])
+    assert reached.mean() > 0.9
+    after = problem.inputs[reached] + scaled.scalar[0, reached, None] * delta
+    assert all(model(row[None])[0] for row in after)
+    assert model(after).all()
+    assert model(after[::-1]).all()
+    paid = rays.cost_at(problem.cost, problem.inputs, delta[0], scaled.scalar[0])
+    np.testing.assert_allclose(scaled.cost[0], paid)
+
+
+def test_what_never_flips_alone_is_left_out_with_a_warning() -> None:
+    model, space = Alone(np.inf), matrix_space(X)
+    problem = Affected(as_model(model, space, favourable=True), X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
+    delta = np.eye(space.width)[:1]
+    with pytest.warns(GlobeCEWarning, match="alone, in another order or in a batch.*left out"):
+        scaled = confirmed(problem, delta, scale(problem, delta))
+    assert np.isinf(scaled.scalar).all()
+    assert np.isinf(scaled.cost).all()
+
+
+def test_asking_again_costs_little() -> None:
+    model, space = Alone(0.0), matrix_space(X)
+    problem = Affected(as_model(model, space, favourable=True), X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
+    delta = np.eye(space.width)[:1]
+    scaled = scale(problem, delta)
+    searched, model.rows = model.rows, 0
+    confirmed(problem, delta, scaled)
+    assert model.rows - len(problem.inputs) < 0.05 * searched
+
+
+def test_counterfactuals_of_a_searched_module_flip_alone_without_padding() -> None:
+    """Rows are padded to a batch while a module is searched; its user asks about a single one."""
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):  # type: ignore[name-defined]
+        def forward(self, rows: Any) -> Any:
+            return rows[:, 0] - 3.0 - (1e-3 if len(rows) == 1 else 0.0)
+
+    module, space = Module(), matrix_space(X)
+    with pytest.warns(GlobeCEWarning, match="searched as a black box"):
+        box = as_model(module, space)
+    problem = Affected(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
+    delta = np.eye(space.width)[:1]
+    scaled = confirmed(problem, delta, scale(problem, delta))
+    after = problem.inputs + scaled.scalar[0, :, None] * delta
+    assert np.isfinite(after).all()
+    assert all(module(torch.from_numpy(row[None].astype(np.float32)))[0] > 0 for row in after)

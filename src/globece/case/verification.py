@@ -3,7 +3,8 @@
 Every counterfactual of a compiled model must be favourable to the original; one that is not is moved slightly further,
 since right on the boundary rounding decides. And on some rays the original is called on points before the scalar,
 which must not be favourable. If the original disagrees, it was compiled wrongly: :func:`trusting` then repeats the work
-with a search that only uses the original, and warns.
+with a search that only uses the original, and warns. Counterfactuals of a searched model must also flip in another
+batch (:mod:`globece.case.batches`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from globece import rays
 from globece.case.affected import Affected, Case
+from globece.case.batches import hold_in_any_batch, is_searched
 from globece.case.scaling import Scaled, limits
 from globece.errors import GlobeCEWarning, VerificationError
 from globece.models.compiling.checking import spot_check
@@ -64,7 +66,7 @@ def confirmed(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scal
         differs = spot_check(problem.model, problem.inputs, directions, scaled.flip, limits(problem, directions))
         if differs is not None:
             raise Disagreement(differs)
-    return scaled
+    return hold_in_any_batch(problem, directions, scaled) if is_searched(problem.model) else scaled
 
 
 def verify(problem: Affected, directions: FloatArray, scaled: Scaled) -> BoolArray:

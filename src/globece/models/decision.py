@@ -31,11 +31,15 @@ CHECKED_LABELS = 1000  # labels of each call whose type is checked
 
 @dataclass(slots=True)
 class Tally:
-    """How often the model was called, on how many rows, and how many undecided rays were searched with it."""
+    """How often the model was called, on how many rows, and how many undecided rays were searched with it.
+
+    And whether it was seen to answer differently in another batch.
+    """
 
     calls: int = 0
     rows: int = 0
     searched_rays: int = 0
+    depends_on_batch: bool = False
     pace: Pace = field(default_factory=lambda: Pace(128), repr=False)  # batch size under a time limit
 
 

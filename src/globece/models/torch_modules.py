@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,9 +73,22 @@ def numbers(found: Any) -> FloatArray:
     return values.reshape(len(values), -1) if values.ndim == 1 else values
 
 
+_as_given: ContextVar[bool] = ContextVar("as_given", default=False)
+
+
+@contextmanager
+def as_given() -> Iterator[None]:
+    """Pass rows to modules as a user would, without padding."""
+    token = _as_given.set(True)
+    try:
+        yield
+    finally:
+        _as_given.reset(token)
+
+
 def padded(rows: FloatArray) -> FloatArray:
     """The rows, padded with copies of the last: torch sums in another order in small batches."""
-    missing = SMALLEST_BATCH - len(rows)
+    missing = 0 if _as_given.get() else SMALLEST_BATCH - len(rows)
     return rows if missing <= 0 or not len(rows) else np.vstack([rows, np.repeat(rows[-1:], missing, axis=0)])
 
 
