@@ -39,18 +39,18 @@ class Report:
     checks: tuple[str, ...] = field(default=())
 
 
-def draw(seed: int) -> Case:
-    """The problem of a seed."""
-    table = tables.draw(np.random.default_rng([seed, 0]))
+def draw(seed: int, *, large: bool = False) -> Case:
+    """The problem of a seed; on a table of 20 to 250 rows where it is to be large."""
+    table = tables.draw(np.random.default_rng([seed, 0]), large=large)
     subject = pipelines.draw(np.random.default_rng([seed, 1]), table)
     return Case(table, subject, asks.draw(np.random.default_rng([seed, 2]), table), seed)
 
 
-def solve(seed: int) -> Report:
+def solve(seed: int, *, large: bool = False) -> Report:
     """Draw the problem of a seed, ask, and check the answers."""
     started = time.perf_counter()
     try:
-        case = draw(seed)
+        case = draw(seed, large=large)
     except pipelines.Untrainable as why:
         return Report(seed, "-", "untrainable", str(why)[:200])
     with warnings.catch_warnings(record=True) as caught:

@@ -172,14 +172,18 @@ class Table:
         return "\n".join(lines)
 
 
-def draw(rng: np.random.Generator) -> Table:
-    """A random table."""
+def draw(rng: np.random.Generator, *, large: bool = False) -> Table:
+    """A random table: small more often than not, since what fails in a large one nearly always fails in a small one."""
     backend = str(rng.choice(["pandas", "polars", "pyarrow", "matrix"], p=[0.52, 0.11, 0.04, 0.33]))
     dtype = ""
     if backend == "matrix":
         dtype = str(rng.choice([*TYPES["matrix"]["number"], *TYPES["matrix"]["whole"][:3], "uint8", "bool"]))
     shape = rng.random()
-    n = int(rng.integers(3, 9)) if shape < 0.04 else int(rng.integers(20, 250))
+    if shape < 0.04:
+        n = int(rng.integers(3, 9))
+    else:
+        n = int(rng.integers(20, 250))
+        n = n if large else round(10 * 20 ** ((n - 20) / 230))
     width = int(rng.integers(60, 200)) if shape > 0.97 else int(rng.integers(1, 8))
     columns = tuple(_column(rng, f"f{i}", backend, dtype, n) for i in range(width))
     if rng.random() < 0.15:  # a column twice
