@@ -59,6 +59,14 @@ class Chain(NamedTuple):
         """How many features it moves."""
         return len(self.glides) + len(self.turns)
 
+    def canonical(self) -> Chain:
+        """The same ray with k in units of the cost spent on gliding; without glides, the first turn comes soon."""
+        by = sum(abs(g.pace) for g in self.glides) if self.glides else SOON / min(t.when for t in self.turns)
+        if by == 1.0:
+            return self
+        glides = tuple(Glide(g.column, _rounded(g.pace / by)) for g in self.glides)
+        return Chain(glides, tuple(Turn(t.block, t.target, _rounded(t.when * by)) for t in self.turns))
+
     def direction(self, space: FeatureSpace, rates: FloatArray) -> FloatArray:
         """The chain as a direction; ``rates`` are the cost model's."""
         delta = np.zeros(space.width)
@@ -67,6 +75,11 @@ class Chain(NamedTuple):
         for turn in self.turns:
             delta[space.blocks[turn.block].start + turn.target] = 1.0 / turn.when
         return delta
+
+
+def _rounded(number: float) -> float:
+    """The number without its last digits, in which equal chains may differ."""
+    return float(f"{number:.12g}")
 
 
 def moves(space: FeatureSpace) -> list[Glide | Turn]:

@@ -7,7 +7,7 @@ at all is read from the model's margins: those that bring the inputs nearest to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class Effort:
         breadth = int(np.clip(0.45 * per_step / first, 12, 400))
         second = int(np.clip(0.25 * per_step / 8, 2 * first, 1024))
         third = int(np.clip(0.3 * per_step / 3, max(2 * second, FEW_INPUTS), 4096))
+        if n_inputs <= 2 * FEW_INPUTS + first:  # few enough for all of them
+            third = n_inputs
         rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs))
         return cls(int(rays_), breadth, rows)
 
@@ -98,6 +100,8 @@ class Evaluator:
         A chain, and the moves from there, the best first.
     proven
         Kinds of moves that are tried whatever the ranking says: good chains have them.
+    known
+        What chains cost the first inputs, as many as were asked about.
     """
 
     problem: Affected
@@ -110,27 +114,31 @@ class Evaluator:
     stage: str = "climbing"
     ranked: tuple[Chain | None, IntArray] = (None, np.zeros(0, dtype=np.int64))
     proven: frozenset[tuple[int, int, float]] = frozenset()
+    known: dict[Chain, FloatArray] = field(default_factory=dict)
 
     def report(self, done: bool = False) -> None:
         """Say how far the search is."""
         self.monitor(self.stage, self.rays if done else min(int(self.spent), self.rays), self.rays)
 
-    def costs(self, chains: Sequence[Chain], n_rows: int, *, all_of_it: bool = True) -> FloatArray:
-        """Minimum costs of the first inputs under each chain, capped by the budget.
-
-        Unless all of it is asked for, what an input pays under the other directions caps them too: a ray that has
-        become dearer than that need not be followed further.
-        """
-        part = replace(self.problem, inputs=self.problem.inputs[:n_rows])
-        self.spent += len(chains) * n_rows
-        self.seen += len(chains)
-        within = None if all_of_it else self.best[:n_rows]
-        found = scale(part, as_matrix(chains, self.problem.cost), model=self.model, within=within).cost
-        return np.minimum(found, self.problem.budget if within is None else within)
+    def costs(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
+        """Minimum costs of the first inputs under each chain, capped by the budget; no ray is followed twice."""
+        short: dict[int, list[Chain]] = {}
+        for chain in dict.fromkeys(chains):
+            have = len(self.known.get(chain, ()))
+            if have < n_rows:
+                short.setdefault(have, []).append(chain)
+        for have, some in short.items():
+            part = replace(self.problem, inputs=self.problem.inputs[have:n_rows])
+            found = scale(part, as_matrix(some, self.problem.cost), model=self.model).cost
+            self.spent += found.size
+            self.seen += len(some) if not have else 0
+            for chain, cost in zip(some, np.minimum(found, self.problem.budget), strict=True):
+                self.known[chain] = np.concatenate([self.known[chain], cost]) if have else cost
+        return np.array([self.known[chain][:n_rows] for chain in chains]).reshape(len(chains), n_rows)
 
     def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
         """Mean of what the first inputs pay with each chain beside the other directions."""
-        return np.asarray(self.costs(chains, n_rows, all_of_it=False).mean(axis=1))
+        return np.asarray(np.minimum(self.costs(chains, n_rows), self.best[:n_rows]).mean(axis=1))
 
 
 def climb(
@@ -159,7 +167,7 @@ def climb(
             near = [] if only_vary else additions(chain, _promising(evaluator, chain, every, view), most)
             if wider and near and score > LEFT * evaluator.problem.budget:
                 near += _spread(_in_pairs(chain, every, most), PAIRS_PER_NEIGHBOUR * view.breadth)
-            near = list(dict.fromkeys([*variations(chain), *near]))
+            near = list(dict.fromkeys(c.canonical() for c in (*variations(chain), *near)))
             if not near:
                 break
             found, better = _race(evaluator, near, view)

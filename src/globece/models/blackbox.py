@@ -192,6 +192,16 @@ class BlackBox(Model):
             pace.done(part.stop - start)
             start = part.stop
 
+    def scores(self, Z: FloatArray) -> FloatArray | None:
+        """Numbers that rise as rows come nearer to the favourable outcome; ``None`` where the model has none."""
+        out = np.empty(len(Z))
+        for part in self._batches(len(Z)):
+            found = self.decide.scores(self.space.decode(Z[part]), part.stop - part.start)
+            if not found or not np.isfinite(found[0]).all():
+                return None
+            out[part] = found[0]
+        return out
+
     def margin(self, Z: FloatArray) -> FloatArray:
         """+1 for a favourable row, -1 for an unfavourable one: only decisions are known."""
         return np.where(self.favourable(Z), 1.0, -1.0)

@@ -8,13 +8,16 @@ from typing import Literal
 import numpy as np
 
 from globece.case.affected import Affected
-from globece.directions.chains import as_matrix
+from globece.directions.chains import Chain, as_matrix
 from globece.directions.climbing import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
 from globece.search.rounds import Pool, Rounds, schedule
+from globece.search.stand_in import StandIn, can_stand_in
 from globece.space import FloatArray
 
+TURNS = 3  # searches of the trees that stand in for a black box
+AFTERWARDS = 0.15  # share of the rays that the black box itself is then searched with
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 Effort = Literal["quick", "default", "thorough"]
 # As multiples of the usual rays: the first round, the two of a search by default, and three more.
@@ -33,9 +36,9 @@ class Climb:
     max_features
         Most features that a direction may move: people must read the result.
     rays
-        Most rays to follow for the first direction, and about a third as many for each further one; by default as many
-        as the kind of model, the affected inputs and the effort warrant. They are spent in rounds, each four times the
-        last, and a round that does not fit is left out.
+        Most rays to follow for the first direction, and about 0.6 times as many for each further one; by default as
+        many as the kind of model, the affected inputs and the effort warrant. They are spent in rounds, each four times
+        the last, and a round that does not fit is left out.
     effort
         ``"quick"`` for a first look, ``"default"``, or ``"thorough"``, about seventy times as long: for an audit that
         is filed.
@@ -82,7 +85,30 @@ def _climbed(
     per_input, least, most = problem.model.allowance
     usual = float(np.clip(per_input * len(ordered.inputs), least, most))
     pool = Pool(ordered, problem.model.rough(ROUGH_POINTS))
-    search = Rounds(pool, salt, settings.max_features, monitor)
     rays = settings.rays or usual * EFFORTS[settings.effort]
+    search = Rounds(pool, salt, settings.max_features, monitor)
+    if can_stand_in(ordered):
+        search.given = _with_a_stand_in(ordered, wanted, plateau, settings, salt, monitor)
+        usual, rays = usual * AFTERWARDS, rays * AFTERWARDS
     chains = search.run(schedule(usual, rays), wanted, plateau)
     return problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen
+
+
+def _with_a_stand_in(
+    problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor
+) -> list[tuple[Chain, ...]]:
+    """The best chains for each number of directions, where trees answer for the model."""
+    stand_in, levels = StandIn(problem, salt), []
+    for turn in range(TURNS):
+        trees = stand_in.fitted()
+        if trees is None:
+            return levels
+        per_input, least, most = trees.allowance
+        usual = float(np.clip(per_input * len(problem.inputs), least, most))
+        search = Rounds(Pool(problem, trees), salt, settings.max_features, monitor)
+        last = turn == TURNS - 1
+        search.run(schedule(usual, usual), wanted if last else 1, plateau if last else 0.0)
+        levels = search.levels
+        if not last:
+            stand_in.ask_along(list(search.found[1]), trees)
+    return levels

@@ -20,7 +20,7 @@ from globece.directions.climbing import Effort, Evaluator, climb, first_moves, k
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.search.choice import exchange, greedy
-from globece.space import FloatArray
+from globece.space import FloatArray, IntArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
 BEFORE = 1  # rounds before the one that ends a search with the usual rays
@@ -28,11 +28,13 @@ FEW_INPUTS = 512  # inputs that judge every chain; more judge those that may be 
 MOST_INPUTS = 8192
 PER_INPUT = 6.0  # rays of a round for each input that judges what it chose
 STARTS = 5  # single moves from which a chain is climbed
+OF_A_CLIMB = 2000  # rays of a climb, where there are enough of them for several
 NEW = 0.5  # share of the rays for a new chain, where others are polished
 POLISHING = 3.0  # a climb from what is there takes fewer steps, which may be so many times wider
-JUDGED = 2  # sets of chains that are judged by all inputs of a round
+CLOSELY = 192  # inputs on which a chain has been looked at closely
+JUDGED = 3  # sets of chains that are judged by all inputs of a round
 PRUNING = 0.4  # extra share of the rays that pruning may take
-FURTHER = 0.35  # rays of each further direction, as a share of those of the first
+FURTHER = 0.6  # rays of each further direction, as a share of those of the first
 
 
 def schedule(usual: float, rays: float) -> list[float]:
@@ -99,10 +101,16 @@ class Rounds:
         The best k chains for each k, from none.
     found
         Chains found at each level.
+    starts
+        Single moves from which each level has yet to climb.
+    given
+        Chains for each level to start from, from none, if something is known beforehand.
     start
         The best single move, for want of anything better.
     spent, seen, total
         Rays followed and chains looked at so far, and the rays that there are.
+    evaluator, order
+        Who judges chains in this round, and its order of the inputs; each round has another.
     """
 
     pool: Pool
@@ -111,10 +119,14 @@ class Rounds:
     monitor: Monitor
     levels: list[tuple[Chain, ...]] = field(default_factory=lambda: [()])
     found: list[dict[Chain, None]] = field(default_factory=lambda: [{}])
+    starts: list[list[Chain]] = field(default_factory=lambda: [[]])
+    given: list[tuple[Chain, ...]] = field(default_factory=list)
     start: Chain | None = None
     spent: float = 0.0
     seen: int = 0
     total: int = 0
+    evaluator: Evaluator = field(init=False)
+    order: IntArray = field(init=False)
 
     def run(self, rounds: Sequence[float], wanted: int, plateau: float) -> tuple[Chain, ...]:
         """Go through the rounds; return the best chains."""
@@ -162,24 +174,25 @@ class Rounds:
         """One round of one level."""
         if level == len(self.levels):
             self.levels.append(())
-            self.found.append({})
+            given = self.given[level] if level < len(self.given) else ()
+            self.found.append(dict.fromkeys(given))
+            self.starts.append(list(given))
+            self.start = self.start or next(iter(given), None)
         below, mine = self.levels[level - 1], self.levels[level]
-        order = np.random.default_rng([self.salt % 2**32, number, level]).permutation(n)
-        problem = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][order])
+        if level == 1:
+            self.order = np.random.default_rng([self.salt % 2**32, number]).permutation(n)
+            part, model = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][self.order]), self.pool.model
+            self.evaluator = Evaluator(
+                part, np.zeros(0), model, self.monitor, spent=self.spent, rays=self.total, stage="searching"
+            )
+        evaluator, order, seen = self.evaluator, self.order, self.evaluator.seen
         good = {c for chains in self.levels[: level + 1] for c in chains}
-        evaluator = Evaluator(
-            problem,
-            self.pool.paid(below, n)[order],
-            self.pool.model,
-            self.monitor,
-            spent=self.spent,
-            rays=self.total,
-            stage="searching",
-            proven=frozenset(kind_of(m) for c in good for part in c for m in part),
-        )
+        evaluator.best = self.pool.paid(below, n)[order]
+        evaluator.ranked = (None, evaluator.ranked[1])
+        evaluator.proven = frozenset(kind_of(m) for c in good for part in c for m in part)
         try:
             share = NEW if mine and level > 1 else 1.0
-            self.found[level][self._from_starts(evaluator, share * rays)] = None
+            self._climb_new(evaluator, level, number, share * rays)
             for i, chain in enumerate(mine):
                 allowance = max(self.spent + rays - evaluator.spent, 0.0) / (len(mine) - i)
                 if not allowance or self.monitor.should_stop():
@@ -191,27 +204,38 @@ class Rounds:
                 self.found[level][changed] = None
         finally:
             self.spent = evaluator.spent
-            self.seen += evaluator.seen
+            self.seen += evaluator.seen - seen
         self.levels[level] = self._chosen(level, n)
         self.monitor.found()
 
-    def _from_starts(self, evaluator: Evaluator, allowance: float) -> Chain:
-        """The best chain that is reached from a few single moves, or the best of these moves."""
+    def _climb_new(self, evaluator: Evaluator, level: int, number: int, allowance: float) -> None:
+        """Climb one more chain: on from the best that were reached before, and from single moves."""
+        n, climbs = len(evaluator.problem.inputs), int(np.clip(allowance / OF_A_CLIMB, 2, STARTS))
+        effort = Effort.of(int(allowance / (2 if number else 1)), n, 1)
+        reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
+        before = self._distinct(evaluator, reached, (climbs + 1) // 2, effort.rows[2])
+        if not self.starts[level]:
+            self.starts[level] = first_moves(evaluator, effort, STARTS)
+            self.start = self.start or self.starts[level][0]
+            self.found[level][self.starts[level][0]] = None
+            evaluator.monitor.found()
         end = evaluator.spent + allowance
-        effort = Effort.of(int(allowance), len(evaluator.problem.inputs), 1)
-        reached: list[Chain] = []
-        starts = first_moves(evaluator, effort, STARTS)
-        self.start = self.start or starts[0]
-        evaluator.monitor.found()
-        for start in starts:
-            share = 0.25 if reached else 0.6
-            chain, _ = climb(evaluator, start, effort, most=self.max_features, allowance=share * allowance)
-            reached.append(chain)
-            self.start = reached[0] if len(self.levels) == 2 and not self.levels[1] else self.start
-            if evaluator.spent >= end or evaluator.monitor.should_stop():
+        for left in range(max(climbs, len(before) + 1), 0, -1):
+            if evaluator.spent >= end or evaluator.monitor.should_stop() or not (before or self.starts[level]):
                 break
-        last = list(dict.fromkeys([*reached, *starts[:1]]))
-        return last[int(evaluator.scores(last, effort.rows[2]).argmin())]
+            start = before.pop(0) if before else self.starts[level].pop(0)
+            share = (end - evaluator.spent) / left
+            chain, _ = climb(evaluator, start, effort, most=self.max_features, allowance=share)
+            self.found[level][chain] = None
+            if level == 1 and not self.levels[1]:
+                self.start = self._distinct(evaluator, list(self.found[1]), 1, effort.rows[2])[0]
+
+    def _distinct(self, evaluator: Evaluator, chains: list[Chain], most: int, n_rows: int) -> list[Chain]:
+        """The best of some chains that do not move the same things the same way, judged on the first inputs."""
+        best: dict[frozenset[tuple[int, int, float]], Chain] = {}
+        for i in np.argsort(evaluator.scores(chains, n_rows), kind="stable"):
+            best.setdefault(frozenset(kind_of(m) for part in chains[i] for m in part), chains[i])
+        return list(best.values())[:most]
 
     def _chosen(self, level: int, n: int) -> tuple[Chain, ...]:
         """The best chains for a level, of all that were found there and below."""
@@ -225,10 +249,28 @@ class Rounds:
             starts.append(np.array([where[c] for c in mine]))
         sets = [tuple(every[i] for i in exchange(costs, start, budget)) for start in starts]
         sets.append((*below, best))
+        if level > 1:
+            sets += self._of_all_seen(level, [s for s in (mine, *sets) if len(s) == level])
         # the better ones on few inputs are judged by more, beside what there was
         sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, few).sum()))
         sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
         return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
+
+    def _of_all_seen(self, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
+        """The best sets among all chains that this round has looked at closely, which costs no ray."""
+        known, n = self.evaluator.known, len(self.evaluator.problem.inputs)
+        rows = min(CLOSELY, n)
+        every = [chain for chain, cost in known.items() if len(cost) >= rows]
+        if len(every) <= level:
+            return []
+        matrix, budget = np.array([known[chain][:rows] for chain in every]), self.pool.problem.budget
+        where = {chain: i for i, chain in enumerate(every)}
+        starts = [greedy(matrix, budget, level)]
+        starts += [np.array([where[c] for c in s]) for s in sets if all(c in where for c in s)]
+        found = {tuple(sorted(every[i] for i in exchange(matrix, start, budget))): None for start in starts}
+        for chain in {c for s in found for c in s}:
+            self.found[level][chain] = None
+        return list(found)
 
     def _confirmed(self) -> tuple[Chain, ...]:
         """The best of the levels; by the model itself, where a rougher one was asked and the inputs are few."""

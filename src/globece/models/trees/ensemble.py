@@ -72,7 +72,7 @@ class TreeEnsemble(Model):
     name: str
 
     exact = True
-    allowance = Allowance(28.0, 5_000, 60_000)
+    allowance = Allowance(28.0, 8_000, 60_000)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
