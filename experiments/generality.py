@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from experiments.cells import Cell, Data, Part, Run, Shown
 from experiments.markdown import missing_rows, percent, table
 from experiments.methods import measures, on_test
-from paper.data import DATASETS, NAMES, data_folder, load_dataset
+from paper.data import DATASETS, NAMES, load_dataset
+from paper.pipelines import pipeline, raw
 
 VERSION = 1
 DEPENDS: tuple[str, ...] = ()
@@ -33,49 +32,6 @@ SVM_RAYS = 2000  # each is searched by many predictions
 QUICK_ROWS = 80
 
 
-def raw(name: str) -> tuple[Any, Any, int]:
-    """The raw frame, the outcomes, and how many rows are for training; HELOC with its missing values put back."""
-    data = load_dataset(name)
-    frame = data.frame.copy()
-    if name == "heloc":  # the paper fills them with medians, and so does the loader
-        import pandas as pd
-
-        folder = data_folder()
-        assert folder is not None  # the loader has read it from there
-        given = pd.read_csv(folder / "heloc.csv")[list(frame.columns)]
-        given = given[(given >= 0).any(axis=1)].reset_index(drop=True)
-        frame = given.where(given >= 0).astype(float)
-    return frame, np.asarray(data.outcome), data.n_train
-
-
-def pipeline(kind: str, categorical: list[str], quick: bool) -> Any:
-    """A pipeline, not fitted: categories become one-hot columns, numbers stay as they are where the model lets them."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-    from sklearn.svm import SVC
-
-    numbers: Any = "passthrough"
-    if kind == "svm":
-        numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    columns = make_column_transformer((encoder, categorical), remainder=numbers)
-    trees = 10 if quick else 100
-    if kind == "lightgbm":
-        from lightgbm import LGBMClassifier
-
-        final = LGBMClassifier(n_estimators=trees, random_state=0, n_jobs=1, verbose=-1)
-    else:
-        final = {
-            "forest": RandomForestClassifier(n_estimators=trees, min_samples_leaf=5, random_state=0),
-            "histogram": HistGradientBoostingClassifier(max_iter=trees, random_state=0),
-            "svm": SVC(random_state=0),
-        }[kind]
-    return make_pipeline(columns, final)
-
-
 def compute(run: Run, name: str, kind: str) -> Data:
     """Fit, explain with three directions, and apply them to unseen rows."""
     from globece import explain
@@ -85,7 +41,7 @@ def compute(run: Run, name: str, kind: str) -> Data:
     trained = slice(0, SVM_TRAINED if kind == "svm" else n)
     if run.quick:
         train, test, trained = train.iloc[:QUICK_ROWS], test.iloc[:QUICK_ROWS], slice(0, QUICK_ROWS)
-    model = pipeline(kind, [c for c in frame.columns if c in load_dataset(name).categorical], run.quick)
+    model = pipeline(kind, [c for c in frame.columns if c in load_dataset(name).categorical], 10 if run.quick else 100)
     with warnings.catch_warnings():
         # columns change names within a pipeline, a category may be new, and the table says which models are searched
         for known in ("valid feature names", "unknown categories", "searched as a black box"):

@@ -15,6 +15,7 @@ from globece.bundle import Bundle
 from globece.costs import CostModel
 from globece.kept import Kept
 from globece.parallel import over_rows
+from globece.rays import BUDGET_SLACK
 from globece.space import FloatArray, IntArray
 
 FEW_RAYS = 32_768  # not worth another thread
@@ -79,28 +80,41 @@ def _horizons(  # type: ignore[no-untyped-def]
     a, b, Z, first_mover, mover, column, step, low, high, whole, first_switch, switch, start, size, target, bound,
     weight, least, first_knot, knot, level, block_weight, squared, budgets, out,
 ):  # fmt: skip
+    most = 0
+    for d in range(len(out)):
+        most = max(most, first_mover[d + 1] - first_mover[d])
+    rates, ends, rooms = np.empty(most), np.empty(most), np.empty(most)
     for d in range(len(out)):
         for i in range(a, b):
-            last, rate, lag = 0.0, 0.0, 0.0
+            last, lag, n, endless = 0.0, 0.0, 0, False
             for c in range(first_mover[d], first_mover[d + 1]):
                 x, f = Z[i, column[c]], mover[c]
+                if x != x:
+                    if abs(high[c] if step[c] > 0 else low[c]) < np.inf:
+                        last = max(last, 0.5 * whole[c] / abs(step[c]))
+                    late = 0.5 * weight[f] * least[f] * whole[c]
+                    lag += late * late if squared else late
+                    continue
                 if x < low[c] and step[c] > 0:  # it enters its range there
                     x = low[c]
                 elif x > high[c] and step[c] < 0:
                     x = high[c]
                 end = high[c] if step[c] > 0 else low[c]
-                if abs(end) < np.inf:
-                    room = max((end - x) if step[c] > 0 else (x - end), 0.0)
-                    if x == x:
-                        last = max(last, (room + 0.5 * whole[c]) / abs(step[c]))
-                    else:
-                        last = max(last, 0.5 * whole[c] / abs(step[c]))
-                else:
-                    slope = weight[f] * least[f]
-                    paid = slope * abs(step[c]) if x == x else 0.0
-                    late = 0.5 * slope * whole[c]
-                    rate += paid * paid if squared else paid
-                    lag += late * late if squared else late
+                room = max((end - x) if step[c] > 0 else (x - end), 0.0)
+                slope = weight[f] * least[f]
+                rate, late, at_end = (
+                    slope * abs(step[c]),
+                    0.5 * slope * whole[c],
+                    (room + 0.5 * whole[c]) / abs(step[c]),
+                )
+                lag += late * late if squared else late
+                if room < np.inf:
+                    last = max(last, at_end)
+                elif rate > 0.0:
+                    endless = True
+                if rate > 0.0:
+                    rates[n], ends[n], rooms[n] = rate, at_end, slope * room
+                    n += 1
             for q in range(first_switch[d], first_switch[d + 1]):
                 code = 0
                 for category in range(size[q]):
@@ -108,13 +122,30 @@ def _horizons(  # type: ignore[no-untyped-def]
                         code = category
                 if bound[q, code] < np.inf:
                     last = max(last, bound[q, code])
-            if rate > 0.0:
-                if squared:
-                    rate, lag = np.sqrt(rate), np.sqrt(lag)
-                out[d, i] = (budgets[i] + lag) / rate * (1.0 + 1e-9)
-            else:
-                # past the last switch, and past rounding at a range's end
-                out[d, i] = np.nextafter(last * (1.0 + 1e-9), np.inf)
+            # past the last switch, and past rounding at a range's end
+            last = np.inf if endless else np.nextafter(last * (1.0 + 1e-9), np.inf)
+            # each feature spends at its rate until it ends
+            available = budgets[i] * (1.0 + BUDGET_SLACK) + (np.sqrt(lag) if squared else lag)
+            left, changed = available * available if squared else available, True
+            until = np.inf
+            while changed and n > 0:
+                rate = 0.0
+                for c in range(n):
+                    rate += rates[c] * rates[c] if squared else rates[c]
+                until = max(left, 0.0) / rate
+                until = (np.sqrt(until) if squared else until) * (1.0 + 1e-9)
+                changed, kept = False, 0
+                for c in range(n):
+                    if ends[c] < until:
+                        left -= rooms[c] * rooms[c] if squared else rooms[c]
+                        changed = True
+                    else:
+                        rates[kept], ends[kept], rooms[kept] = rates[c], ends[c], rooms[c]
+                        kept += 1
+                n = kept
+                if n == 0:
+                    until = np.inf
+            out[d, i] = min(last, until)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

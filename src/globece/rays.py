@@ -156,31 +156,58 @@ def row_switches(space: FeatureSpace, Z: FloatArray, delta: FloatArray) -> Float
     return np.column_stack(found) if found else np.zeros((len(Z), 0))
 
 
-def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float) -> FloatArray:
-    """For each row a k beyond which nothing new can happen within the budget.
+def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float | FloatArray) -> FloatArray:
+    """For each row a k beyond which nothing new can happen within the budget, which may be per row.
 
-    Either the row has moved as far as it can, or its continuous features alone have used up the budget.
+    Either the row has moved as far as it can, or its continuous and ordinal features alone have used up the budget.
     """
     space = cost.space
     last = np.zeros(len(Z))  # where all features with a finite range have reached its end
-    rates, lags = [], []  # least cost per k of each unbounded feature; a whole step may lag half a unit behind
+    endless = np.zeros(len(Z), dtype=bool)  # whether some feature never does, and costs something
+    rates, lags, ends, rooms = [], [], [], []  # least cost per k; a whole step may lag half a unit behind
     for f, step in movers(space, delta):
         x = entered(f, Z[:, f.start], step)
         end = f.high if step > 0 else f.low
+        room = np.where(np.isnan(x), 0.0, np.maximum((end - x) * np.sign(step), 0.0))
+        slope = cost.weight(f) * cost.scales[f.name].least_slope
+        rates.append(np.where(np.isnan(x), 0.0, slope * abs(step)))
+        lags.append(np.full(len(Z), 0.5 * slope * f.whole))
+        ends.append((room + 0.5 * f.whole) / abs(step))
+        with np.errstate(invalid="ignore"):
+            rooms.append(slope * room)
         if np.isfinite(end):
-            room = np.nan_to_num(np.maximum((end - x) * np.sign(step), 0.0), nan=0.0)
-            last = np.maximum(last, (room + 0.5 * f.whole) / abs(step))
+            last = np.maximum(last, ends[-1])
         else:
-            slope = cost.weight(f) * cost.scales[f.name].least_slope
-            rates.append(np.where(np.isnan(x), 0.0, slope * abs(step)))
-            lags.append(np.full(len(Z), 0.5 * slope * f.whole))
+            endless |= rates[-1] > 0
     bounds = row_switches(space, Z, delta)
     if bounds.shape[1]:
         last = np.maximum(last, np.where(np.isfinite(bounds), bounds, 0.0).max(axis=1))
     last = np.nextafter(last * (1 + 1e-9), np.inf)  # past the last switch, and past rounding at a range's end
     if not rates:
         return last
-    rate, lag = cost.combine(rates, len(Z)), cost.combine(lags, len(Z))
-    with np.errstate(divide="ignore"):
-        spent = (budget + lag) / rate * (1 + 1e-9)
-    return np.where(rate > 0, spent, last)
+    until = _spent_by(cost, np.array(rates), np.array(lags), np.array(ends), np.array(rooms), budget)
+    return np.where(endless, until, np.minimum(until, last))
+
+
+def _spent_by(
+    cost: CostModel,
+    rates: FloatArray,
+    lags: FloatArray,
+    ends: FloatArray,
+    rooms: FloatArray,
+    budget: float | FloatArray,
+) -> FloatArray:
+    """A k by which features have spent the budget, each at its rate until it ends; ``(features, rows)``."""
+    power = 1 if cost.norm == "l1" else 2
+    available = budget * (1 + BUDGET_SLACK) + (lags**power).sum(axis=0) ** (1 / power)
+    ended = rates <= 0
+    while True:
+        rate = np.where(ended, 0.0, rates**power).sum(axis=0)
+        spent = np.where(ended & (rates > 0), rooms, 0.0) ** power
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left = np.maximum(available**power - spent.sum(axis=0), 0.0)
+            until = np.where(rate > 0, (left / rate) ** (1 / power), np.inf) * (1 + 1e-9)
+        more = ~ended & (ends < until)
+        if not more.any():
+            return until
+        ended |= more

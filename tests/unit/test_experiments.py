@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from experiments import __main__ as command
-from experiments import agreement, generality, methods, page, results, running, store, trained, worker
+from experiments import agreement, methods, page, results, running, store, trained, worker
 from experiments.cells import Cell, Run
 from experiments.models import PART as MODELS
 from experiments.models import case
 from experiments.registry import PARTS, UnknownCellError, chosen
 from paper import data
+from paper.pipelines import raw
 from paper.protocol import Drawn, uniform
 
 QUICK = Run(quick=True)
@@ -118,7 +119,7 @@ def test_given_models_are_those_of_the_folder() -> None:
 
 @pytest.mark.paper_data
 def test_missing_values_of_heloc_are_missing_in_the_raw_frame() -> None:
-    frame, outcome, n = generality.raw("heloc")
+    frame, outcome, n = raw("heloc")
     whole = data.load_dataset("heloc").frame
     assert len(frame) == len(outcome) == len(whole) > n
     assert frame.isna().any(axis=1).sum() > 1000

@@ -56,7 +56,7 @@ DELEGATED = {
 }  # only inside a function
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
-CORE = {"numpy", "scipy", "sklearn", "narwhals", "numba"}
+CORE = {"numpy", "scipy", "sklearn", "threadpoolctl", "narwhals", "numba"}
 MORE = {
     "cli": {"click", "rich"},
     "plots": {"matplotlib"},

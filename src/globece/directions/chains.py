@@ -8,6 +8,7 @@ chain's order. A chain is sparse by design, and its neighbours are chains that d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -30,6 +31,7 @@ STOPS = (
 )  # what has been spent on gliding when a block turns; the last are a last resort
 SHARES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # a new glide's pace, relative to those before it
 NUDGES = (0.5, 0.8, 0.9, 1.1, 1.25, 2.0)
+DIGITS = 2.0**40  # of a pace or time that count
 DELAYS = (0.3, 0.5, 0.8, 1.25, 2.0, 3.0)
 
 
@@ -79,7 +81,8 @@ class Chain(NamedTuple):
 
 def _rounded(number: float) -> float:
     """The number without its last digits, in which equal chains may differ."""
-    return float(f"{number:.12g}")
+    part, exponent = math.frexp(number)
+    return math.ldexp(round(part * DIGITS) / DIGITS, exponent)
 
 
 def moves(space: FeatureSpace) -> list[Glide | Turn]:
@@ -106,19 +109,66 @@ def additions(chain: Chain, some: Sequence[Glide | Turn], most: int | None) -> l
     most
         Most features in a chain.
     """
-    found: list[Chain] = []
+    found = [with_move(chain, move, option) for move in some for option in options(chain, move)]
+    return found if most is None else [c for c in found if c.n_features <= most]
+
+
+def options(chain: Chain, move: Glide | Turn) -> list[float]:
+    """Times at which a block may turn in addition to the chain's moves, or paces at which a feature may glide."""
+    if isinstance(move, Turn):
+        return _times(tuple(t for t in chain.turns if t.block != move.block), chain.glides)
+    pace = sum(abs(g.pace) for g in chain.glides if g.column != move.column)
+    if pace:
+        return [share * pace for share in SHARES]
+    # alone against turns: beside them, long before them, long after them
+    return [1.0, 0.1, 10.0, 0.01] if chain.turns else [1.0]
+
+
+def with_move(chain: Chain, move: Glide | Turn, option: float) -> Chain:
+    """The chain with one more move, at one of its :func:`options`, in place of another move of the same feature."""
+    if isinstance(move, Turn):
+        others = tuple(t for t in chain.turns if t.block != move.block)
+        return Chain(chain.glides, (*others, Turn(move.block, move.target, option)))
+    rest = tuple(g for g in chain.glides if g.column != move.column)
+    return Chain((*rest, Glide(move.column, move.pace * option)), chain.turns)
+
+
+def merged(chain: Chain, one: Chain, other: Chain) -> Chain | None:
+    """A chain changed in the two ways in which two neighbours of it are; ``None`` if both change the same feature."""
+    base, first, second = _by_feature(chain), _by_feature(one), _by_feature(other)
+    changed = [{f for f in base.keys() | part.keys() if part.get(f) != base.get(f)} for part in (first, second)]
+    if changed[0] & changed[1]:
+        return None
+    kept = {f: (first if f in changed[0] else second).get(f) for f in base.keys() | first.keys() | second.keys()}
+    return Chain(
+        tuple(m for m in kept.values() if isinstance(m, Glide)), tuple(m for m in kept.values() if isinstance(m, Turn))
+    )
+
+
+def _by_feature(chain: Chain) -> dict[tuple[int, int], Glide | Turn]:
+    """The chain's moves by what they move."""
+    return {(1, g.column): g for g in chain.glides} | {(0, t.block): t for t in chain.turns}
+
+
+def replacements(chain: Chain, some: Sequence[Glide | Turn], most: int | None) -> Iterator[Chain]:
+    """The chain with one of its features left out and another one moved instead, the first of ``some`` first."""
+    moved = _by_feature(chain)
     for move in some:
-        if isinstance(move, Turn):
-            others = tuple(t for t in chain.turns if t.block != move.block)
-            made = [Chain(chain.glides, (*others, move._replace(when=when))) for when in _times(others, chain.glides)]
-        else:
-            rest = tuple(g for g in chain.glides if g.column != move.column)
-            pace = sum(abs(g.pace) for g in rest)
-            # alone against turns: beside them, long before them, long after them
-            paces = [share * pace for share in SHARES] if rest else [1.0, 0.1, 10.0, 0.01] if chain.turns else [1.0]
-            made = [Chain((*rest, move._replace(pace=move.pace * p)), chain.turns) for p in paces]
-        found += [c for c in made if most is None or c.n_features <= most]
-    return found
+        if ((0, move.block) if isinstance(move, Turn) else (1, move.column)) in moved:
+            continue
+        for shorter in shortened(chain):
+            yield from additions(shorter, [move], most)
+
+
+def shortened(chain: Chain) -> Iterator[Chain]:
+    """The chain with one move left out."""
+    glides, turns = chain
+    for i in range(len(glides)):
+        if len(glides) > 1 or turns:
+            yield Chain(glides[:i] + glides[i + 1 :], turns)
+    for i in range(len(turns)):
+        if len(turns) > 1 or glides:
+            yield Chain(glides, turns[:i] + turns[i + 1 :])
 
 
 def _times(turns: Sequence[Turn], glides: Sequence[Glide]) -> list[float]:
@@ -138,19 +188,17 @@ def _times(turns: Sequence[Turn], glides: Sequence[Glide]) -> list[float]:
 def variations(chain: Chain) -> Iterator[Chain]:
     """The same moves otherwise: one left out, faster or slower, sooner or later, two turns exchanged."""
     glides, turns = chain
+    yield from shortened(chain)
     for i, g in enumerate(glides):
         rest = glides[:i] + glides[i + 1 :]
         if rest or turns:
-            yield Chain(rest, turns)
-        if rest or turns:
             for factor in NUDGES:
-                yield Chain((*rest, g._replace(pace=g.pace * factor)), turns)
+                yield Chain((*rest, Glide(g.column, g.pace * factor)), turns)
     for i, t in enumerate(turns):
         others = turns[:i] + turns[i + 1 :]
         if others or glides:
-            yield Chain(glides, others)
             for factor in DELAYS:
-                yield Chain(glides, (*others, t._replace(when=t.when * factor)))
+                yield Chain(glides, (*others, Turn(t.block, t.target, t.when * factor)))
     for a, b in combinations(turns, 2):
         others = tuple(t for t in turns if t not in (a, b))
         yield Chain(glides, (*others, a._replace(when=b.when), b._replace(when=a.when)))

@@ -6,19 +6,34 @@ at all is read from the model's margins: those that bring the inputs nearest to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations, islice
 
 import numpy as np
 
 from globece import rays
+from globece.bundle import bundle
 from globece.case.affected import Affected
 from globece.case.ordering import content_order
 from globece.case.scaling import scale
-from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
+from globece.directions.chains import (
+    Chain,
+    Glide,
+    Turn,
+    additions,
+    as_matrix,
+    merged,
+    moves,
+    options,
+    replacements,
+    variations,
+    with_move,
+)
 from globece.directions.protocol import check_asked
 from globece.errors import check_count, check_number, keep_checked
 from globece.models.base import Model
+from globece.pricing import costs_at
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray, IntArray
 
@@ -28,10 +43,12 @@ RANKING_ROWS = 16  # inputs whose margins rank the moves
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
+TOGETHER = 4  # neighbours of which two may be taken at once
 PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
+REPLACED_PER_NEIGHBOUR = 1  # chains with a feature replaced, for each neighbour that starts
 PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
 MOST_RAYS = 1e6  # for each input
-WIDEST = 1  # how often the view is widened before a climb ends
+WIDEST = 2  # how often the view is widened before a climb ends
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
 
@@ -53,7 +70,7 @@ class Effort:
 
     rays: int
     breadth: int
-    rows: tuple[int, int, int]
+    rows: tuple[int, int, int, int]
     keep: tuple[int, int] = (8, 3)
 
     @classmethod
@@ -64,18 +81,21 @@ class Effort:
         breadth = int(np.clip(0.45 * per_step / first, 12, 400))
         second = int(np.clip(0.25 * per_step / 8, 2 * first, 1024))
         third = int(np.clip(0.3 * per_step / 3, max(2 * second, FEW_INPUTS), 4096))
+        last = int(np.clip(0.3 * per_step, max(2 * third, 2 * FEW_INPUTS), 4096))
         if n_inputs <= 2 * FEW_INPUTS + first:  # few enough for all of them
-            third = n_inputs
-        rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs))
+            third = last = n_inputs
+        rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs), min(last, n_inputs))
         return cls(int(rays_), breadth, rows)
 
     def wider(self, times: int, n_inputs: int) -> Effort:
         """The same with more neighbours, judged on more inputs."""
         if not times:
             return self
-        factor = 4**times
-        rows = (min(2 * self.rows[0], n_inputs), min(2 * self.rows[1], n_inputs), self.rows[2])
-        return replace(self, breadth=factor * self.breadth, rows=rows, keep=(2 * self.keep[0], 2 * self.keep[1]))
+        factor = 2**times
+        more = factor // 2
+        rows = (min(more * self.rows[0], n_inputs), min(more * self.rows[1], n_inputs), *self.rows[2:])
+        keep = (more * self.keep[0], more * self.keep[1])
+        return replace(self, breadth=factor * self.breadth, rows=rows, keep=keep)
 
 
 @dataclass
@@ -102,6 +122,8 @@ class Evaluator:
         Kinds of moves that are tried whatever the ranking says: good chains have them.
     known
         What chains cost the first inputs, as many as were asked about.
+    capped
+        The same, capped by what each input pays under the other directions.
     """
 
     problem: Affected
@@ -115,36 +137,133 @@ class Evaluator:
     ranked: tuple[Chain | None, IntArray] = (None, np.zeros(0, dtype=np.int64))
     proven: frozenset[tuple[int, int, float]] = frozenset()
     known: dict[Chain, FloatArray] = field(default_factory=dict)
+    capped: dict[Chain, FloatArray] = field(default_factory=dict)
+
+    def against(self, best: FloatArray) -> None:
+        """Judge chains by what they add to other directions, under which each input pays ``best``."""
+        self.best, self.capped, self.ranked = best, {}, (None, self.ranked[1])
 
     def report(self, done: bool = False) -> None:
         """Say how far the search is."""
         self.monitor(self.stage, self.rays if done else min(int(self.spent), self.rays), self.rays)
 
     def costs(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
-        """Minimum costs of the first inputs under each chain, capped by the budget; no ray is followed twice."""
+        """What the first inputs pay with each chain in addition to the other directions; no ray is followed twice.
+
+        A ray is followed no further than an input pays under the other directions.
+        """
+        budget, caps = self.problem.budget, self.best[:n_rows]
+        alone = bool((caps >= budget).all())
+        found = self.known if alone else self.capped
         short: dict[int, list[Chain]] = {}
         for chain in dict.fromkeys(chains):
-            have = len(self.known.get(chain, ()))
+            if not alone and len(self.known.get(chain, ())) > len(found.get(chain, ())):
+                found[chain] = np.minimum(self.known[chain], self.best[: len(self.known[chain])])
+            have = len(found.get(chain, ()))
             if have < n_rows:
                 short.setdefault(have, []).append(chain)
         for have, some in short.items():
             part = replace(self.problem, inputs=self.problem.inputs[have:n_rows])
-            found = scale(part, as_matrix(some, self.problem.cost), model=self.model).cost
-            self.spent += found.size
+            within = None if alone else caps[have:]
+            costs = scale(part, as_matrix(some, self.problem.cost), model=self.model, within=within).cost
+            self.spent += costs.size
             self.seen += len(some) if not have else 0
-            for chain, cost in zip(some, np.minimum(found, self.problem.budget), strict=True):
-                self.known[chain] = np.concatenate([self.known[chain], cost]) if have else cost
-        return np.array([self.known[chain][:n_rows] for chain in chains]).reshape(len(chains), n_rows)
+            for chain, cost in zip(some, np.minimum(costs, caps[have:]), strict=True):
+                found[chain] = np.concatenate([found[chain], cost]) if have else cost
+        return np.array([found[chain][:n_rows] for chain in chains]).reshape(len(chains), n_rows)
+
+    def closely(self, n_rows: int) -> dict[Chain, FloatArray]:
+        """What chains cost the first inputs, of those that so many inputs were asked about, or more, at most.
+
+        Where a ray was not followed to its end that is the budget.
+        """
+        found = {chain: cost[:n_rows] for chain, cost in self.known.items() if len(cost) >= n_rows}
+        caps = self.best[:n_rows]
+        for chain, cost in self.capped.items():
+            if len(cost) >= n_rows and chain not in found:
+                found[chain] = np.where(cost[:n_rows] < caps, cost[:n_rows], self.problem.budget)
+        return found
 
     def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
         """Mean of what the first inputs pay with each chain beside the other directions."""
-        return np.asarray(np.minimum(self.costs(chains, n_rows), self.best[:n_rows]).mean(axis=1))
+        return np.asarray(self.costs(chains, n_rows).mean(axis=1))
 
 
-def climb(
-    evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float, only_vary: bool = False
-) -> tuple[Chain, float]:
-    """Improve a chain step by step; return it with its score on the last round's inputs.
+@dataclass
+class Climber:
+    """A chain on its way up: each step goes to the best of its neighbours.
+
+    Attributes
+    ----------
+    evaluator, chain, effort
+        Who judges, where it is, and how hard to try.
+    most
+        Most features in a chain.
+    score
+        The chain's score on the last round's inputs.
+    wider
+        How often the view was widened because nothing near was better.
+    is_done
+        Whether nothing better was found in the widest view.
+    """
+
+    evaluator: Evaluator
+    chain: Chain
+    effort: Effort
+    most: int | None
+    score: float = field(init=False)
+    wider: int = 0
+    is_done: bool = False
+
+    def __post_init__(self) -> None:
+        some = self.chain.n_features
+        self.score = float(self.evaluator.scores([self.chain], self.effort.rows[3])[0]) if some else np.inf
+        self._every = moves(self.evaluator.problem.space)
+
+    def climb(self, allowance: float, *, widest: int = WIDEST) -> None:
+        """Go on until the rays are spent, or nothing better is found in a view that was widened so often."""
+        until = self.evaluator.spent + allowance
+        while self.wider <= widest and not self.is_done:
+            if self.evaluator.spent >= until or self.evaluator.monitor.should_stop():
+                break
+            try:
+                self._step()
+            except INTERRUPTIONS as why:
+                if not self.chain.n_features:
+                    raise
+                self.evaluator.monitor.interrupt(why)
+                break
+
+    def _step(self) -> None:
+        evaluator, chain = self.evaluator, self.chain
+        view = self.effort.wider(self.wider, len(evaluator.problem.inputs))
+        neighbours = {c.canonical(): c for c in self._neighbours(view)}
+        self.is_done = not neighbours
+        if self.is_done:
+            return
+        found, better = _race(evaluator, chain, neighbours, view, self.most)
+        evaluator.report()
+        if self.wider:
+            better = float(evaluator.scores([found], self.effort.rows[3])[0])
+        if better < self.score * (1.0 - WORTH):
+            self.chain, self.score, self.wider = found, better, 0
+        else:
+            self.wider += 1
+            self.is_done = self.wider > WIDEST
+
+    def _neighbours(self, view: Effort) -> Iterator[Chain]:
+        evaluator, chain, every = self.evaluator, self.chain, self._every
+        yield from variations(chain)
+        yield from additions(chain, _promising(evaluator, chain, every, view), self.most)
+        if self.wider:
+            some = _promising(evaluator, chain, every, view, best_first=True)
+            yield from islice(replacements(chain, some, self.most), REPLACED_PER_NEIGHBOUR * view.breadth)
+            if self.score > LEFT * evaluator.problem.budget:
+                yield from _spread(_in_pairs(chain, every, self.most), PAIRS_PER_NEIGHBOUR * view.breadth)
+
+
+def climb(evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float) -> Chain:
+    """Improve a chain step by step.
 
     Parameters
     ----------
@@ -154,46 +273,34 @@ def climb(
         Most features in a chain.
     allowance
         Rays for this climb.
-    only_vary
-        Whether to leave the chain's moves as they are and only try them otherwise.
     """
-    every = moves(evaluator.problem.space)
-    until = evaluator.spent + allowance
-    score = float(evaluator.scores([chain], effort.rows[2])[0]) if chain.n_features else np.inf
-    wider = 0  # how often the view was widened because nothing near was better
-    while evaluator.spent < until and not evaluator.monitor.should_stop():
-        try:
-            view = effort.wider(wider, len(evaluator.problem.inputs))
-            near = [] if only_vary else additions(chain, _promising(evaluator, chain, every, view), most)
-            if wider and near and score > LEFT * evaluator.problem.budget:
-                near += _spread(_in_pairs(chain, every, most), PAIRS_PER_NEIGHBOUR * view.breadth)
-            near = list(dict.fromkeys(c.canonical() for c in (*variations(chain), *near)))
-            if not near:
-                break
-            found, better = _race(evaluator, near, view)
-            evaluator.report()
-            if wider:
-                better = float(evaluator.scores([found], effort.rows[2])[0])
-        except INTERRUPTIONS as why:
-            if not chain.n_features:
-                raise
-            evaluator.monitor.interrupt(why)
-            break
-        if better < score * (1.0 - WORTH):
-            chain, score, wider = found, better, 0
-        elif wider < WIDEST:
-            wider += 1
-        else:
-            break
-    return chain, score
+    climber = Climber(evaluator, chain, effort, most)
+    climber.climb(allowance)
+    return climber.chain
 
 
-def _race(evaluator: Evaluator, chains: list[Chain], effort: Effort) -> tuple[Chain, float]:
-    """The best of some chains, and its score on the last round's inputs."""
-    for rows, keep in zip(effort.rows, (*effort.keep, 1), strict=True):
-        scores = evaluator.scores(chains, rows)
-        chains = [chains[i] for i in np.argsort(scores, kind="stable")[:keep]]
-    return chains[0], float(scores.min())
+def _race(
+    evaluator: Evaluator, chain: Chain, neighbours: dict[Chain, Chain], effort: Effort, most: int | None
+) -> tuple[Chain, float]:
+    """The best neighbour of a chain, or several of the best at once, and its score on the last round's inputs.
+
+    ``neighbours`` are given by their canonical form, in which they are judged.
+    """
+    first, second, third, last = effort.rows
+    near = _best(evaluator, list(neighbours), first, effort.keep[0])
+    near = _best(evaluator, near, second, len(near))
+    some = [neighbours[c] for c in near[:TOGETHER]]
+    both = (merged(chain, one, other) for one, other in combinations(some, 2))
+    more = [c.canonical() for c in both if c is not None and c.n_features and (most is None or c.n_features <= most)]
+    near = _best(evaluator, list(dict.fromkeys([*near, *more])), second, effort.keep[1])
+    near = _best(evaluator, near, third, 1)
+    return near[0], float(evaluator.scores(near, last)[0])
+
+
+def _best(evaluator: Evaluator, chains: list[Chain], n_rows: int, keep: int) -> list[Chain]:
+    """The best of some chains on the first inputs, the best first."""
+    scores = evaluator.scores(chains, n_rows)
+    return [chains[i] for i in np.argsort(scores, kind="stable")[:keep]]
 
 
 def first_moves(evaluator: Evaluator, effort: Effort, most: int) -> list[Chain]:
@@ -219,11 +326,22 @@ def first_moves(evaluator: Evaluator, effort: Effort, most: int) -> list[Chain]:
 
 def _in_pairs(chain: Chain, every: list[Glide | Turn], most: int | None) -> list[Chain]:
     """The chain with two more moves, which may only help together; so many of them, spread over all."""
-    longer = chain.n_features + 2
-    pairs: dict[Chain, None] = {}
-    for one in _spread(additions(chain, every, most), PAIRS_FROM):
-        pairs |= dict.fromkeys(p for p in _spread(additions(one, every, most), PAIRS_TO) if p.n_features == longer)
-    return list(pairs)
+    if most is not None and chain.n_features + 2 > most:
+        return []
+    pairs = [two for one in _some_additions(chain, every, PAIRS_FROM) for two in _some_additions(one, every, PAIRS_TO)]
+    return list(dict.fromkeys(pairs))
+
+
+def _some_additions(chain: Chain, every: list[Glide | Turn], n: int) -> list[Chain]:
+    """At most ``n`` chains with one more feature, spread over all moves and their options."""
+    turning, gliding = {t.block for t in chain.turns}, {g.column for g in chain.glides}
+    free = [m for m in every if (m.block not in turning if isinstance(m, Turn) else m.column not in gliding)]
+    of = {type(m): options(chain, m) for m in {type(m): m for m in free}.values()}  # the same for each of a kind
+    ends = np.cumsum([len(of[type(m)]) for m in free])
+    total = int(ends[-1]) if len(free) else 0
+    chosen = np.arange(total) if total <= n else np.linspace(0, total - 1, n).astype(int)
+    which = np.searchsorted(ends, chosen, side="right")
+    return [with_move(chain, free[i], of[type(free[i])][at - ends[i]]) for i, at in zip(which, chosen, strict=True)]
 
 
 def _spread(chains: list[Chain], n: int) -> list[Chain]:
@@ -249,14 +367,20 @@ def _sorted(evaluator: Evaluator, chains: list[Chain], effort: Effort, keep: int
     return chains, scores
 
 
-def _promising(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], effort: Effort) -> list[Glide | Turn]:
+def _promising(
+    evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], effort: Effort, *, best_first: bool = False
+) -> list[Glide | Turn]:
     """The moves that bring inputs nearest to the favourable side for their cost, from where the chain takes them."""
-    per_move = len(additions(chain, every, None)) / max(len(every), 1)
+    kinds = {type(move): move for move in every}
+    many = {kind: len(options(chain, move)) for kind, move in kinds.items()}
+    per_move = sum(many[type(move)] for move in every) / max(len(every), 1)
     wanted = max(4, int(effort.breadth / max(per_move, 1.0)))
-    if len(every) <= wanted:
+    if len(every) <= wanted and not best_first:
         return every
     if evaluator.ranked[0] != chain:
         evaluator.ranked = (chain, _ranking(evaluator, chain, every))
+    if best_first:
+        return [every[i] for i in evaluator.ranked[1]]
     chosen = set(evaluator.ranked[1][:wanted].tolist())
     chosen |= {i for i, move in enumerate(every) if kind_of(move) in evaluator.proven}
     return [every[i] for i in sorted(chosen)]
@@ -290,21 +414,22 @@ def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> I
 
 def _moved(problem: Affected, Z: FloatArray, every: list[Glide | Turn]) -> tuple[FloatArray, FloatArray]:
     """Rows after each single move, a glide by one unit of cost, ``(moves, rows, width)``; and the mean cost of each."""
-    space, cost, rates = problem.space, problem.cost, problem.cost.rates
-    after, paid = np.repeat(Z[None], len(every), axis=0), np.empty(len(every))
+    space = problem.space
+    after = np.repeat(Z[None], len(every), axis=0)
     gliding = {f.start: f for f in space.scalars}
     for i, move in enumerate(every):
         if isinstance(move, Turn):
             f = space.blocks[move.block]
             after[i][:, f.columns] = 0.0
             after[i][:, f.start + move.target] = 1.0
-            paid[i] = cost.weight(f) * (Z[:, f.start + move.target] < 0.5).mean()
         else:
             f = gliding[move.column]
-            x = Z[:, f.start]
-            after[i][:, f.start] = rays.travel(f, x, move.pace / rates[f.start], np.ones(len(x)))
-            paid[i] = cost.change(f, x, after[i][:, f.start]).mean()
-    return after, paid
+            step = move.pace / problem.cost.rates[f.start]
+            after[i][:, f.start] = rays.travel(f, Z[:, f.start], step, np.ones(len(Z)))
+    alone = [Chain((), (move,)) if isinstance(move, Turn) else Chain((move,)) for move in every]
+    directions = as_matrix(alone, problem.cost)
+    paid = costs_at(problem.cost, Z, bundle(space, directions), np.ones((len(every), len(Z)))).mean(axis=1)
+    return after, np.asarray(paid)
 
 
 def in_order(problem: Affected, salt: int) -> tuple[Affected, IntArray]:
@@ -345,10 +470,10 @@ class GreedyChains:
         evaluator = Evaluator(ordered, np.full(n_inputs, problem.budget), problem.model, Monitor(), rays=effort.rays)
         chains: list[Chain] = []
         for _ in range(few):
-            chain, _ = climb(evaluator, Chain(), effort, most=self.max_features, allowance=effort.rays / few)
+            chain = climb(evaluator, Chain(), effort, most=self.max_features, allowance=effort.rays / few)
             better = np.minimum(evaluator.best, evaluator.costs([chain], n_inputs)[0])
             if chains and not better.sum() < evaluator.best.sum() * (1.0 - WORTH):
                 break
-            evaluator.best = better
+            evaluator.against(better)
             chains.append(chain)
         return problem.cost.normalise(as_matrix(chains, problem.cost))

@@ -151,6 +151,22 @@ class Model(ABC):
         """Whether each row is favourable in every precision in which it can be passed to the model."""
         return self.favourable(Z)
 
+    @property
+    def may_stand_in(self) -> bool:
+        """Whether trees fitted to its answers may stand in for it while a search looks around."""
+        return False
+
+    def scores(self, Z: FloatArray) -> FloatArray | None:
+        """Numbers that rise as rows come nearer to the favourable outcome; ``None`` where only decisions are known."""
+        return self.margin(Z)
+
+    def located(self, Z: FloatArray) -> Model:
+        """The same model, which may keep what it finds out about these rows; they must not change.
+
+        It is for asking about them, or about consecutive ones of them, again and again.
+        """
+        return self
+
     def rough(self, points: int) -> Model:
         """A cheaper approximation for racing candidates, with ``points`` per ray where rays are searched."""
         return self

@@ -192,6 +192,11 @@ class BlackBox(Model):
             pace.done(part.stop - start)
             start = part.stop
 
+    @property
+    def may_stand_in(self) -> bool:
+        """Yes, unless the scalars are given: then only these count."""
+        return self.scalars is None
+
     def scores(self, Z: FloatArray) -> FloatArray | None:
         """Numbers that rise as rows come nearer to the favourable outcome; ``None`` where the model has none."""
         out = np.empty(len(Z))

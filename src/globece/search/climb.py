@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 
 from globece.case.affected import Affected
+from globece.case.ordering import spread_order
 from globece.directions.chains import Chain, as_matrix
 from globece.directions.climbing import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
-from globece.search.rounds import Pool, Rounds, schedule
+from globece.search.rounds import MOST_INPUTS, Pool, Rounds, schedule
 from globece.search.stand_in import StandIn, can_stand_in
 from globece.space import FloatArray
 
@@ -81,12 +82,12 @@ def _climbed(
     problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor
 ) -> tuple[FloatArray, int]:
     """Climb by rounds; return directions, and how many were seen."""
-    ordered, _ = in_order(problem, salt)
+    ordered, margins = _spread(problem, salt)
     per_input, least, most = problem.model.allowance
     usual = float(np.clip(per_input * len(ordered.inputs), least, most))
-    pool = Pool(ordered, problem.model.rough(ROUGH_POINTS))
+    pool = Pool(ordered, problem.model.rough(ROUGH_POINTS).located(ordered.inputs[:MOST_INPUTS]))
     rays = settings.rays or usual * EFFORTS[settings.effort]
-    search = Rounds(pool, salt, settings.max_features, monitor)
+    search = Rounds(pool, salt, settings.max_features, monitor, margins=margins)
     if can_stand_in(ordered):
         search.given = _with_a_stand_in(ordered, wanted, plateau, settings, salt, monitor)
         usual, rays = usual * AFTERWARDS, rays * AFTERWARDS
@@ -94,18 +95,29 @@ def _climbed(
     return problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen
 
 
+def _spread(problem: Affected, salt: int) -> tuple[Affected, FloatArray]:
+    """The problem with its inputs in an order of which every beginning stands for all, and their margins."""
+    ordered, _ = in_order(problem, salt)
+    # a black box's margins would take calls of the user's model
+    margins = problem.model.margin(ordered.inputs) if problem.model.exact else np.zeros(len(ordered.inputs))
+    order = spread_order(margins, np.random.default_rng(salt))
+    return replace(ordered, inputs=np.ascontiguousarray(ordered.inputs[order])), margins[order]
+
+
 def _with_a_stand_in(
     problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor
 ) -> list[tuple[Chain, ...]]:
     """The best chains for each number of directions, where trees answer for the model."""
-    stand_in, levels = StandIn(problem, salt), []
+    stand_in = StandIn(problem, salt)
+    levels: list[tuple[Chain, ...]] = []
     for turn in range(TURNS):
         trees = stand_in.fitted()
         if trees is None:
             return levels
         per_input, least, most = trees.allowance
         usual = float(np.clip(per_input * len(problem.inputs), least, most))
-        search = Rounds(Pool(problem, trees), salt, settings.max_features, monitor)
+        margins = trees.margin(problem.inputs)
+        search = Rounds(Pool(problem, trees), salt, settings.max_features, monitor, margins=margins)
         last = turn == TURNS - 1
         search.run(schedule(usual, usual), wanted if last else 1, plateau if last else 0.0)
         levels = search.levels

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from globece.case.affected import Affected
+from globece.case.ordering import spread_order
 from globece.case.scaling import scale
-from globece.directions.chains import Chain, as_matrix, variations
-from globece.directions.climbing import Effort, Evaluator, climb, first_moves, kind_of
+from globece.directions.chains import Chain, as_matrix, shortened
+from globece.directions.climbing import WIDEST, Climber, Effort, Evaluator, climb, first_moves, kind_of
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.search.choice import exchange, greedy
@@ -24,7 +25,8 @@ from globece.space import FloatArray, IntArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
 BEFORE = 1  # rounds before the one that ends a search with the usual rays
-FEW_INPUTS = 512  # inputs that judge every chain; more judge those that may be chosen
+LEAST_INPUTS = 160  # inputs that judge a round at least
+FEW_INPUTS = 512  # of them, those that judge every chain; all judge those that may be chosen
 MOST_INPUTS = 8192
 PER_INPUT = 6.0  # rays of a round for each input that judges what it chose
 STARTS = 5  # single moves from which a chain is climbed
@@ -33,8 +35,7 @@ NEW = 0.5  # share of the rays for a new chain, where others are polished
 POLISHING = 3.0  # a climb from what is there takes fewer steps, which may be so many times wider
 CLOSELY = 192  # inputs on which a chain has been looked at closely
 JUDGED = 3  # sets of chains that are judged by all inputs of a round
-PRUNING = 0.4  # extra share of the rays that pruning may take
-FURTHER = 0.6  # rays of each further direction, as a share of those of the first
+FURTHER = 0.45  # rays of each further direction, as a share of those of the first
 
 
 def schedule(usual: float, rays: float) -> list[float]:
@@ -111,6 +112,8 @@ class Rounds:
         Rays followed and chains looked at so far, and the rays that there are.
     evaluator, order
         Who judges chains in this round, and its order of the inputs; each round has another.
+    closely
+        What the chains cost that were looked at closely in this round, on the first inputs of its order.
     """
 
     pool: Pool
@@ -127,11 +130,13 @@ class Rounds:
     total: int = 0
     evaluator: Evaluator = field(init=False)
     order: IntArray = field(init=False)
+    closely: dict[Chain, FloatArray] = field(default_factory=dict)
+    margins: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def run(self, rounds: Sequence[float], wanted: int, plateau: float) -> tuple[Chain, ...]:
         """Go through the rounds; return the best chains."""
         self.total = int(sum(rounds) * (1.0 + FURTHER * (wanted - 1)))
-        few = min(FEW_INPUTS, len(self.pool.problem.inputs))
+        few = min(LEAST_INPUTS, len(self.pool.problem.inputs))
         top = wanted  # levels that are worth another round
         try:
             for number, rays in enumerate(rounds):
@@ -146,7 +151,7 @@ class Rounds:
                     top = self._worthwhile(plateau, few) + 2
             if plateau:
                 return self.levels[self._worthwhile(plateau, few)]
-            return self._pruned(self._confirmed(), self._inputs_of(rounds[-1]), PRUNING * sum(rounds))
+            return self._confirmed()
         except INTERRUPTIONS as why:
             if len(self.levels) == 1 or not self.levels[1]:
                 if self.start is None:
@@ -168,7 +173,7 @@ class Rounds:
 
     def _inputs_of(self, rays: float) -> int:
         """How many inputs judge what a round chose."""
-        return int(min(len(self.pool.problem.inputs), np.clip(rays / PER_INPUT, FEW_INPUTS, MOST_INPUTS)))
+        return int(min(len(self.pool.problem.inputs), np.clip(rays / PER_INPUT, LEAST_INPUTS, MOST_INPUTS)))
 
     def _improve(self, level: int, number: int, rays: float, n: int) -> None:
         """One round of one level."""
@@ -180,15 +185,16 @@ class Rounds:
             self.start = self.start or next(iter(given), None)
         below, mine = self.levels[level - 1], self.levels[level]
         if level == 1:
-            self.order = np.random.default_rng([self.salt % 2**32, number]).permutation(n)
-            part, model = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][self.order]), self.pool.model
+            rng = np.random.default_rng([self.salt % 2**32, number])
+            self.order = spread_order(self.pool.paid(mine, n) if mine else self.margins[:n], rng)
+            part = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][self.order])
+            model, self.closely = self.pool.model.located(part.inputs), {}
             self.evaluator = Evaluator(
                 part, np.zeros(0), model, self.monitor, spent=self.spent, rays=self.total, stage="searching"
             )
         evaluator, order, seen = self.evaluator, self.order, self.evaluator.seen
         good = {c for chains in self.levels[: level + 1] for c in chains}
-        evaluator.best = self.pool.paid(below, n)[order]
-        evaluator.ranked = (None, evaluator.ranked[1])
+        evaluator.against(self.pool.paid(below, n)[order])
         evaluator.proven = frozenset(kind_of(m) for c in good for part in c for m in part)
         try:
             share = NEW if mine and level > 1 else 1.0
@@ -198,15 +204,26 @@ class Rounds:
                 if not allowance or self.monitor.should_stop():
                     break
                 others = self.pool.paid([c for j, c in enumerate(mine) if j != i], n)
-                evaluator.best, evaluator.ranked = others[order], (None, evaluator.ranked[1])
+                self._remember(evaluator)
+                evaluator.against(others[order])
                 effort = Effort.of(int(POLISHING * allowance), n, 1)
-                changed, _ = climb(evaluator, chain, effort, most=self.max_features, allowance=allowance)
+                changed = climb(evaluator, chain, effort, most=self.max_features, allowance=allowance)
                 self.found[level][changed] = None
         finally:
             self.spent = evaluator.spent
             self.seen += evaluator.seen - seen
-        self.levels[level] = self._chosen(level, n)
+        self._remember(evaluator)
+        chosen = self._chosen(level, n)
+        short = self._pruned(chosen, min(n, FEW_INPUTS))
+        better = short != chosen and self.pool.paid(short, n).sum() <= self.pool.paid(chosen, n).sum()
+        self.levels[level] = short if better else chosen
+        self.found[level] |= dict.fromkeys(self.levels[level])
         self.monitor.found()
+
+    def _remember(self, evaluator: Evaluator) -> None:
+        """Keep what the chains cost that were looked at closely."""
+        for chain, cost in evaluator.closely(min(CLOSELY, len(evaluator.problem.inputs))).items():
+            self.closely[chain] = np.minimum(cost, self.closely.get(chain, cost))
 
     def _climb_new(self, evaluator: Evaluator, level: int, number: int, allowance: float) -> None:
         """Climb one more chain: on from the best that were reached before, and from single moves."""
@@ -219,16 +236,20 @@ class Rounds:
             self.start = self.start or self.starts[level][0]
             self.found[level][self.starts[level][0]] = None
             evaluator.monitor.found()
+        new = self.starts[level][: max(climbs - len(before), 1)]
+        del self.starts[level][: len(new)]
+        climbers = [Climber(evaluator, chain, effort, self.max_features) for chain in (*before, *new)]
         end = evaluator.spent + allowance
-        for left in range(max(climbs, len(before) + 1), 0, -1):
-            if evaluator.spent >= end or evaluator.monitor.should_stop() or not (before or self.starts[level]):
-                break
-            start = before.pop(0) if before else self.starts[level].pop(0)
-            share = (end - evaluator.spent) / left
-            chain, _ = climb(evaluator, start, effort, most=self.max_features, allowance=share)
-            self.found[level][chain] = None
+        while climbers and evaluator.spent < end and not evaluator.monitor.should_stop():
+            # the better half goes on, the last one to the end
+            turns = len(climbers).bit_length()
+            share = (end - evaluator.spent) / turns / len(climbers)
+            for climber in climbers:
+                climber.climb(share, widest=WIDEST if turns == 1 else 0)
+                self.found[level][climber.chain] = None
             if level == 1 and not self.levels[1]:
-                self.start = self._distinct(evaluator, list(self.found[1]), 1, effort.rows[2])[0]
+                self.start = min(climbers, key=lambda c: c.score).chain
+            climbers = sorted(climbers, key=lambda c: c.score)[: len(climbers) // 2]
 
     def _distinct(self, evaluator: Evaluator, chains: list[Chain], most: int, n_rows: int) -> list[Chain]:
         """The best of some chains that do not move the same things the same way, judged on the first inputs."""
@@ -258,12 +279,10 @@ class Rounds:
 
     def _of_all_seen(self, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
         """The best sets among all chains that this round has looked at closely, which costs no ray."""
-        known, n = self.evaluator.known, len(self.evaluator.problem.inputs)
-        rows = min(CLOSELY, n)
-        every = [chain for chain, cost in known.items() if len(cost) >= rows]
+        every = list(self.closely)
         if len(every) <= level:
             return []
-        matrix, budget = np.array([known[chain][:rows] for chain in every]), self.pool.problem.budget
+        matrix, budget = np.array(list(self.closely.values())), self.pool.problem.budget
         where = {chain: i for i, chain in enumerate(every)}
         starts = [greedy(matrix, budget, level)]
         starts += [np.array([where[c] for c in s]) for s in sets if all(c in where for c in s)]
@@ -281,18 +300,16 @@ class Rounds:
         exact = Pool(problem, problem.model)
         return min(reversed(levels), key=lambda level: float(exact.paid(level, n).sum()))
 
-    def _pruned(self, chains: tuple[Chain, ...], n: int, rays: float) -> tuple[Chain, ...]:
-        """Leave out moves that lower no cost: somebody would have to read them."""
-        if sum(chain.n_features + 1 for chain in chains) * n > rays:
-            return chains
+    def _pruned(self, chains: tuple[Chain, ...], n: int) -> tuple[Chain, ...]:
+        """Leave out moves that lower no cost of the first inputs: somebody would have to read them."""
         kept = list(chains)
         for i in range(len(kept)):
             others = self.pool.paid(kept[:i] + kept[i + 1 :], n)
             while kept[i].n_features > 1:
-                shorter = [c for c in variations(kept[i]) if c.n_features < kept[i].n_features]
+                shorter = [c.canonical() for c in shortened(kept[i])]
                 totals = np.minimum(self.pool.costs([kept[i], *shorter], n), others).sum(axis=1)
                 best = int(totals[1:].argmin())
                 if totals[1 + best] > totals[0]:
                     break
                 kept[i] = shorter[best]
-        return tuple(kept)
+        return tuple(dict.fromkeys(kept))

@@ -18,7 +18,6 @@ from globece.case.scaling import scale
 from globece.directions.chains import Chain, as_matrix
 from globece.errors import ModelError
 from globece.models.base import Model
-from globece.models.blackbox import BlackBox
 from globece.models.inputs import identity
 from globece.models.probes import drawn
 from globece.models.trees.ensemble import TreeEnsemble
@@ -36,11 +35,9 @@ TREES, LEAVES = 150, 31
 
 def can_stand_in(problem: Affected) -> bool:
     """Whether trees may stand in for the model: a black box with many affected inputs and not too many columns."""
-    model, n = problem.model, len(problem.inputs)
     return (
-        isinstance(model, BlackBox)
-        and model.scalars is None
-        and n >= LEAST_INPUTS
+        problem.model.may_stand_in
+        and len(problem.inputs) >= LEAST_INPUTS
         and problem.space.width <= WIDEST
         and bool(np.isfinite(problem.inputs).all())
     )
@@ -74,12 +71,6 @@ class StandIn:
         self.rows = self._mixed(rng)
         self._learn_scores(self.rows[:LABELLED])
         self.values = self._asked(self.rows)
-
-    @property
-    def box(self) -> BlackBox:
-        """The black box."""
-        assert isinstance(self.problem.model, BlackBox)
-        return self.problem.model
 
     def fitted(self) -> Model | None:
         """The trees; ``None`` where they would know one outcome only."""
@@ -132,7 +123,7 @@ class StandIn:
 
     def _learn_scores(self, rows: FloatArray) -> None:
         """Find the score at which the outcome changes, if the model has scores that say so."""
-        labels, scores = self.box.favourable(rows), self.box.scores(rows)
+        labels, scores = self.problem.model.favourable(rows), self.problem.model.scores(rows)
         if scores is None or labels.all() or not labels.any():
             return
         order = np.argsort(scores)
@@ -145,8 +136,8 @@ class StandIn:
 
     def _asked(self, rows: FloatArray) -> FloatArray:
         if not self.spread:
-            return _signs(self.box.favourable(rows))
-        scores = self.box.scores(rows)
+            return _signs(self.problem.model.favourable(rows))
+        scores = self.problem.model.scores(rows)
         assert scores is not None
         return np.asarray(np.tanh((scores - self.centre) / self.spread))
 

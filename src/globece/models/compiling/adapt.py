@@ -87,6 +87,10 @@ class Compiled(Model):
         """How often the original was called."""
         return self.original.tallies
 
+    def located(self, Z: FloatArray) -> Model:
+        """The same with a compiled model that keeps what it finds out about these rows."""
+        return replace(self, core=self.core.located(Z))
+
     def rough(self, points: int) -> Model:
         """A rougher compiled model, where there is one; undecided rays are searched with fewer points."""
         twin = self.core.rough(points)

@@ -73,7 +73,7 @@ class LinearModel(Model):
     stored: FloatArray | None = None
 
     exact = True
-    allowance = Allowance(20.0, 40_000, 1_000_000)
+    allowance = Allowance(15.0, 30_000, 1_000_000)
 
     @property
     def half_spaces(self) -> LinearModel:

@@ -8,7 +8,7 @@ splits become questions about the encoded matrix, and :mod:`globece.models.trees
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -25,13 +25,14 @@ from globece.models.trees import kernel
 from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
-from globece.models.trees.kernel import Routes, SpaceArrays, Trees
+from globece.models.trees.kernel import Located, Routes, SpaceArrays, Trees
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 Arrays = TypeVar("Arrays", Trees, DecisionRule, SpaceArrays, Routes)
 
+MOST = 8_000_000  # leaves that are kept
 BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
 
 
@@ -72,7 +73,7 @@ class TreeEnsemble(Model):
     name: str
 
     exact = True
-    allowance = Allowance(28.0, 8_000, 60_000)
+    allowance = Allowance(24.0, 7_000, 55_000)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
@@ -144,13 +145,25 @@ class TreeEnsemble(Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        return self.follow(Z, directions, limit, start, None)
+
+    def follow(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None, known: Located | None
+    ) -> FloatArray:
+        """The same for rows of which the leaves may be known."""
         routes = _frozen(_routes(self.space, directions))
         out = np.empty((len(directions), len(Z)))
         for rows in _batches(len(Z)):
             begin = np.zeros((1, 1)) if start is None else start[:, rows]
-            some = _plain(limit[:, rows])
-            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some, _plain(begin))
+            some, here = _plain(limit[:, rows]), known and Located(known.values[rows], known.leaves[rows])
+            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some, _plain(begin), here)
         return out
+
+    def located(self, Z: FloatArray) -> Model:
+        """The same, which keeps the leaves of these rows; see :meth:`globece.models.base.Model.located`."""
+        return (
+            LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < Z.shape[0] * len(self.trees.roots) <= MOST else self
+        )
 
     @property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
@@ -164,6 +177,88 @@ class TreeEnsemble(Model):
             low[f.start], high[f.start], whole[f.start] = f.low, f.high, f.whole
         starts = np.array([f.start for f in self.space.blocks], np.int32)
         return SpaceArrays(low, high, whole, starts, np.array([f.stop for f in self.space.blocks], np.int32))
+
+
+@dataclass(eq=False)
+class LocatedTrees(Model):
+    """A tree ensemble that keeps the leaves of some rows, which are asked about again and again.
+
+    Attributes
+    ----------
+    ensemble
+        The ensemble.
+    rows
+        The rows; views of them are recognised by where they lie in memory, so nobody may change them.
+    """
+
+    ensemble: TreeEnsemble
+    rows: FloatArray
+    done: int = 0  # rows whose leaves are known
+    known: Located = field(init=False)
+
+    exact = True
+
+    def __post_init__(self) -> None:
+        n_slots = self.rows.shape[1] + len(self.space.blocks)
+        self.known = kernel.nowhere(len(self.rows), len(self.ensemble.trees.roots), n_slots)
+
+    @property
+    def space(self) -> FeatureSpace:
+        """That of the ensemble."""
+        return self.ensemble.space
+
+    @property
+    def name(self) -> str:
+        """That of the ensemble."""
+        return self.ensemble.name
+
+    @property
+    def allowance(self) -> Allowance:
+        """That of the ensemble."""
+        return self.ensemble.allowance
+
+    @property
+    def tree_ensemble(self) -> TreeEnsemble:
+        """The ensemble."""
+        return self.ensemble
+
+    def favourable(self, Z: FloatArray) -> BoolArray:
+        """Whether each row gets the favourable outcome."""
+        return self.ensemble.favourable(Z)
+
+    def margin(self, Z: FloatArray) -> FloatArray:
+        """How far each row is on the favourable side."""
+        return self.ensemble.margin(Z)
+
+    def first_flip(
+        self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        first = self._position(Z)
+        if first is None:
+            return self.ensemble.first_flip(Z, directions, limit, start)
+        last = first + len(Z)
+        if last > self.done:
+            new = slice(self.done, last)
+            trees, _, space = self.ensemble._arrays
+            kernel.locate(
+                trees, space, _read_only(self.rows[new]), Located(self.known.values[new], self.known.leaves[new])
+            )
+            self.done = last
+        known = Located(self.known.values[first:last], self.known.leaves[first:last])
+        return self.ensemble.follow(Z, directions, limit, start, known)
+
+    def _position(self, Z: FloatArray) -> int | None:
+        """Which of the rows is the first of a view of them; ``None`` for other rows."""
+        if not len(Z) or Z.strides != self.rows.strides or Z.shape[1:] != self.rows.shape[1:]:
+            return None
+        first, rest = divmod(_address(Z) - _address(self.rows), self.rows.strides[0])
+        return first if not rest and 0 <= first <= len(self.rows) - len(Z) else None
+
+
+def _address(array: FloatArray) -> int:
+    """Where an array begins in memory."""
+    return int(array.__array_interface__["data"][0])
 
 
 def _batches(n: int) -> list[slice]:

@@ -69,6 +69,13 @@ class SpaceArrays(NamedTuple):
     block_stop: Int32Array
 
 
+class Located(NamedTuple):
+    """Rows with their slots' values and the leaf that each tree gives them."""
+
+    values: FloatArray  # (rows, slots)
+    leaves: Int32Array  # (rows, trees)
+
+
 class Routes(NamedTuple):
     """What each direction moves: ``start[d]`` to ``start[d + 1]`` belong to direction d."""
 
@@ -210,6 +217,14 @@ def _find_leaves(
                 child = children[node]
             leaves[row, tree] = node
     return values, leaves
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _locate_rows(trees: Trees, space: SpaceArrays, Z: FloatArray, first: int, last: int, found: Located) -> None:
+    """Slot values and leaves of some rows."""
+    for begin in range(first, last, CHUNK):
+        end = min(last, begin + CHUNK)
+        found.values[begin:end], found.leaves[begin:end] = _find_leaves(trees, space, Z, begin, end)
 
 
 @njit(cache=True, error_model="numpy")
@@ -393,13 +408,17 @@ def _follow_rays(
     space: SpaceArrays,
     routes: Routes,
     Z: FloatArray,
+    located: Located,
     limit: FloatArray,
     start: FloatArray,
     first: int,
     last: int,
     out: FloatArray,
 ) -> None:
-    """First favourable scalar, not below ``start``, of some rows along every direction."""
+    """First favourable scalar, not below ``start``, of some rows along every direction.
+
+    ``located`` holds what is known of all rows, or of none.
+    """
     width, n_trees, n_slots = Z.shape[1], len(trees.roots), Z.shape[1] + len(space.block_start)
     threshold, slots, children, end = trees.threshold, trees.slot, trees.child, trees.end
     # A split waits at most once: no row comes back to a path that it left, except through odd predicates.
@@ -445,10 +464,12 @@ def _follow_rays(
         if routes.watched[slot]:
             bits |= np.uint64(1) << np.uint64(slot & 63)
 
-    begin = first - CHUNK
-    values, leaves = _find_leaves(trees, space, Z, first, first)
+    known = len(located.leaves) > 0
+    begin, values, leaves = 0, located.values, located.leaves
+    if not known:
+        begin = first - CHUNK
     for at in range(first, last):
-        if at >= begin + CHUNK:
+        if not known and at >= begin + CHUNK:
             begin = at
             values, leaves = _find_leaves(trees, space, Z, begin, min(last, begin + CHUNK))
         row = at - begin
@@ -625,6 +646,16 @@ def leads(trees: Trees, rule: DecisionRule, space: SpaceArrays, Z: FloatArray) -
     return out
 
 
+def nowhere(n: int, n_trees: int, n_slots: int) -> Located:
+    """Room for the values and leaves of ``n`` rows."""
+    return Located(np.empty((n, n_slots)), np.empty((n, n_trees), np.int32))
+
+
+def locate(trees: Trees, space: SpaceArrays, Z: FloatArray, found: Located) -> None:
+    """Fill in the slot values and leaves of rows."""
+    over_rows(len(Z), lambda first, last: _locate_rows(trees, space, Z, first, last, found))
+
+
 def follow(
     trees: Trees,
     rule: DecisionRule,
@@ -633,15 +664,17 @@ def follow(
     Z: FloatArray,
     limit: FloatArray,
     start: FloatArray,
+    located: Located | None = None,
 ) -> FloatArray:
     """Smallest favourable scalar of each row along each direction; ``inf`` where there is none up to the limit.
 
-    ``start`` is the smallest that counts: one for all rays in a ``(1, 1)`` array, or one each.
+    ``start`` is the smallest that counts: one for all rays in a ``(1, 1)`` array, or one each. ``located`` is what
+    :func:`locate` found for these rows, if it was asked.
     """
-    out = np.empty(limit.shape)
+    out, known = np.empty(limit.shape), located or nowhere(0, len(trees.roots), Z.shape[1] + len(space.block_start))
 
     def work(first: int, last: int) -> None:
-        _follow_rays(trees, rule, space, routes, Z, limit, start, first, last, out)
+        _follow_rays(trees, rule, space, routes, Z, known, limit, start, first, last, out)
 
     over_rows(len(Z), work, few=max(CHUNK, FEW_RAYS // max(1, len(limit))))
     return out
