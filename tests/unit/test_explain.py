@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -256,12 +257,17 @@ def test_inputs_are_never_changed() -> None:
 def test_the_global_random_state_is_untouched_and_the_seed_decides() -> None:
     """Promise 2, within a process; `test_results.py` compares fresh processes."""
     state = global_state()
-    first, second = (explain(approve_matrix, X, space=matrix_space(), rng=7) for _ in range(2))
-    other = explain(approve_matrix, X, space=matrix_space(), rng=8)
-    assert global_state() == state
-    np.testing.assert_array_equal(first.directions, second.directions)
-    np.testing.assert_array_equal(first.costs, second.costs)
-    assert not np.array_equal(first.directions, other.directions)
+    for generator in (None, UniformSampling()):
+        asked: dict[str, Any] = {"space": matrix_space(), "generator": generator}
+        first, second = (explain(approve_matrix, X, rng=7, **asked) for _ in range(2))
+        other = explain(approve_matrix, X, rng=8, **asked)
+        assert global_state() == state
+        np.testing.assert_array_equal(first.directions, second.directions)
+        np.testing.assert_array_equal(first.costs, second.costs)
+        if generator is None:  # where the search by default ends should hardly depend on the seed
+            np.testing.assert_allclose(other.score, first.score, rtol=0.03)
+        else:
+            assert not np.array_equal(first.directions, other.directions)
 
 
 def test_row_order_and_batch_size_change_nothing() -> None:

@@ -47,17 +47,23 @@ def scale(
     Z, cost = problem.inputs, problem.cost
     routes = bundle(problem.space, directions)
     budget: float | FloatArray = problem.budget if within is None else within
-    limit = limits(problem, directions, within=within)
+    limit = limits(problem, directions, model=model, within=within)
     scalar = (model or problem.model).first_flip(Z, directions, limit)
     paid = costs_at(cost, Z, routes, scalar)
     beyond = paid > budget * (1 + rays.BUDGET_SLACK)
     return Scaled(np.where(beyond, np.inf, scalar), np.where(beyond, np.inf, paid), scalar)
 
 
-def limits(problem: Affected, directions: FloatArray, *, within: FloatArray | None = None) -> FloatArray:
+def limits(
+    problem: Affected, directions: FloatArray, *, model: Model | None = None, within: FloatArray | None = None
+) -> FloatArray:
     """Largest scalar that matters on each ray: ``(m, n)``; the parameters are those of :func:`scale`."""
-    budget: float | FloatArray = problem.budget if within is None else within
-    found = horizons(problem.cost, problem.inputs, bundle(problem.space, directions), budget)
+    Z, routes = problem.inputs, bundle(problem.space, directions)
+    found = horizons(problem.cost, Z, routes, problem.budget if within is None else within)
+    if not (model or problem.model).exact:
+        # the points at which a ray is searched depend on its end, which must not depend on the budget if it can
+        whole = horizons(problem.cost, Z, routes, np.inf)
+        found = np.where(np.isfinite(whole), whole, found)
     return found if problem.max_scalar is None else np.minimum(found, problem.max_scalar)
 
 

@@ -37,7 +37,7 @@ class Climb:
     max_features
         Most features that a direction may move: people must read the result.
     rays
-        Most rays to follow for the first direction, and about 0.6 times as many for each further one; by default as
+        Most rays to follow for the first direction, and about 0.45 times as many for each further one; by default as
         many as the kind of model, the affected inputs and the effort warrant. They are spent in rounds, each four times
         the last, and a round that does not fit is left out.
     effort
