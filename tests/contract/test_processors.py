@@ -78,7 +78,7 @@ json.dump(found, sys.stdout)
 
 @cache
 def weights() -> str:
-    """Those of two networks, each array a line of JSON: computed once, since torch sums differently on each processor."""
+    """Those of two networks, each array a line of JSON; computed once, since sums depend on the processor."""
     rng, drawn = np.random.default_rng(0), np.random.default_rng(1)
     rows = rng.normal(size=(200, 6)) * [1, 1, 1, 9, 9, 9] + [0, 0, 0, 50, 50, 288]
     mean, spread, lines = rows.mean(axis=0), rows.std(axis=0), []
