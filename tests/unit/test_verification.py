@@ -191,7 +191,8 @@ def test_asking_again_costs_little() -> None:
     assert model.rows - len(problem.inputs) < 0.05 * searched
 
 
-def test_counterfactuals_of_a_searched_module_flip_alone_without_padding() -> None:
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_counterfactuals_of_a_searched_module_flip_alone_without_padding(timeout: float | None) -> None:
     """Rows are padded to a batch while a module is searched; its user asks about a single one."""
     torch = pytest.importorskip("torch")
 
@@ -201,7 +202,7 @@ def test_counterfactuals_of_a_searched_module_flip_alone_without_padding() -> No
 
     module, space = Module(), matrix_space(X)
     with pytest.warns(GlobeCEWarning, match="searched as a black box"):
-        box = as_model(module, space)
+        box = as_model(module, space, timeout=timeout)
     problem = Affected(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
     delta = np.eye(space.width)[:1]
     scaled = confirmed(problem, delta, scale(problem, delta))
