@@ -66,18 +66,20 @@ def test_points_that_add_up_exactly_are_followed_exactly(closed: bool) -> None:
     assert (model.rounding(X) == 0.0).all()
 
 
-def test_ties_on_whole_numbers_are_left_to_the_model() -> None:
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+def test_ties_on_whole_numbers_are_left_to_the_model(dtype: Any) -> None:
     """Margins of whole rows are multiples of 1/22, and nearly 0 where a row adds up to 40."""
-    X = np.array([[31, 31], [9, 9], [31, 9], [9, 31], [20, 22], [35, 8]] * 3, dtype=np.int64)
+    X = np.array([[31, 31], [9, 9], [31, 9], [9, 31], [20, 22], [35, 8]] * 3, dtype=dtype)
+    whole = FeatureSpace.from_matrix(X, columns=["a", "b"], whole=["a", "b"])
     for shift in (0.0, 2e-16, -2e-16):
         model = rule([-1.0 / 22.0, -1.0 / 22.0], 40.0 / 22.0 + shift)
-        found = explain(model, X, favourable=1, n_directions=1, rng=0, budget=100.0)
+        found = explain(model, X, favourable=1, n_directions=1, rng=0, budget=100.0, space=whole)
         space, delta = found.space, np.array([[-1.0, 0.0]])
         affected = X[model.predict(X) == 0].astype(float)
         k = found.model.first_flip(affected, delta, np.full((1, len(affected)), 40.0))[0]
         for x, scalar in zip(affected, k, strict=True):
             steps = np.arange(0.0, x[0] - 8.0)
-            line = np.column_stack([x[0] - steps, np.full(len(steps), x[1])]).astype(np.int64)
+            line = np.column_stack([x[0] - steps, np.full(len(steps), x[1])]).astype(dtype)
             flips = model.predict(line) == 1
             expected = steps[flips.argmax()] if flips.any() else np.inf
             assert np.ceil(scalar - 0.5) == expected, (shift, x, scalar, space.names)

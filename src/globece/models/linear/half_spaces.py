@@ -213,7 +213,7 @@ class LinearModel(Model):
         margins, rounding = self._sums(Z)
         narrow = bool(self.space.rounding.any())
         # Where a margin moves in steps it may be 0 on a whole stretch: only the model itself can decide there.
-        unsure = np.zeros(rounding.shape) if narrow else UNSURE * rounding
+        unsure = UNSURE * rounding
         # the reported k must hold in whatever order the model sums
         out = self._follow(Z, (margins - rounding, unsure), directions, limit, start, self._shares)
         if narrow and np.isinf(out).any():
