@@ -172,7 +172,7 @@ class LinearModel(Model):
                 offsets += c * at_centre
                 if source.fill is not None:  # computed by the steps themselves, in their own precision
                     known = source.scale * (source.fill - centre[source.column]) + at_centre  # type: ignore[operator]
-                    in_doubles = source.scale * source.fill + source.shift  # type: ignore[operator]
+                    in_doubles = source.scale * source.fill + source.shift
                     off = max(abs(source.values(missing)[0] - known), abs(in_doubles - known))
                     replaced[:, source.column] += np.abs(c * off)
         return cls(

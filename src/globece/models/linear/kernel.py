@@ -252,12 +252,15 @@ def walk(  # type: ignore[no-untyped-def]
                                 near, far, c0, c1, moves, whole, step, weight, U, s, closed, B, t, part, later
                             )
                         upto = np.inf
-                        if found < np.inf:  # it must be clear before the next step
-                            found, _ = _one_by_one(
-                                below(found), far, 1, c0, c1, moves, whole, step, weight, A, s, closed, B, t
-                            )
-                            if found == np.inf:
-                                found = np.nan
+                        if found < np.inf:  # it must be clear there, or at least before the next step
+                            clear = True
+                            for j in range(m):
+                                clear &= unsure[i, j] == 0.0 or B[j] + t[j] * found > unsure[i, j]
+                            if not clear:
+                                found, _ = _one_by_one(
+                                    below(found), far, 1, c0, c1, moves, whole, step, weight, A, s, closed, B, t
+                                )
+                                found = np.nan if found == np.inf else found
                         if found != found:
                             out[d, i] = np.nan
                             break
