@@ -165,16 +165,11 @@ class LinearModel(Model):
         fill[~weights.any(axis=0)] = 0.0  # a column without weight may be missing, but 0 times NaN would be NaN
         unit, centre = unit_of_sum(space, inputs) if unit is None else unit, centre_of(space, inputs)
         offsets = np.array(intercept, dtype=np.float64)
-        replaced, missing = np.zeros((m, space.width)), np.full((1, space.width), np.nan)
+        replaced = np.zeros((m, space.width))
         for source, c in zip(inputs, coef.T, strict=True):
             if isinstance(source, Number):
-                at_centre = source.values(centre[None])[0]
-                offsets += c * at_centre
-                if source.fill is not None:  # computed by the steps themselves, in their own precision
-                    known = source.scale * (source.fill - centre[source.column]) + at_centre  # type: ignore[operator]
-                    in_doubles = source.scale * source.fill + source.shift
-                    off = max(abs(source.values(missing)[0] - known), abs(in_doubles - known))
-                    replaced[:, source.column] += np.abs(c * off)
+                offsets += c * source.values(centre[None])[0]
+                replaced[:, source.column] += np.abs(c * _off_when_replaced(source, centre))
         return cls(
             space,
             weights,
@@ -316,6 +311,15 @@ class LinearModel(Model):
             return 0.0, np.zeros(self.space.width)
         stored = self.space.rounding if self.stored is None else self.stored
         return self._times * self.unit, 4.0 * DOUBLE + 1.01 * stored
+
+
+def _off_when_replaced(source: Number, centre: FloatArray) -> float:
+    """How far the value for a missing number is from the line through the centre, in either precision."""
+    if source.fill is None or source.scale is None or source.shift is None:
+        return 0.0
+    known = source.scale * (source.fill - centre[source.column]) + source.values(centre[None])[0]
+    found = (source.values(np.full((1, len(centre)), np.nan))[0], source.scale * source.fill + source.shift)
+    return float(max(abs(value - known) for value in found))
 
 
 @dataclass(frozen=True, slots=True)
