@@ -77,6 +77,11 @@ class NumberType:
         return cls(name)
 
     @property
+    def computes_narrowly(self) -> bool:
+        """Whether NumPy functions of such numbers are in less than double precision, as the root of an int8 is."""
+        return bool(self.unit) or (not self.is_float and 1.0 < self.high < 2.0**31 - 1.0)
+
+    @property
     def span(self) -> tuple[float, float]:
         """Range of an unbounded feature of this type; infinite where the type's range is 2**53 or wider."""
         return (self.low if -self.low < EXACT else -np.inf), (self.high if self.high < EXACT else np.inf)

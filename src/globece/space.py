@@ -314,15 +314,20 @@ class FeatureSpace(FieldsOnly):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether some column holds floats in less than double precision."""
+        """Whether steps may compute with some column in less than double precision."""
         return bool(self._narrow)
 
     @cached_property
     def _narrow(self) -> frozenset[str]:
-        """Columns of floats in less than double precision; all columns of a narrow matrix, even categorical ones."""
+        """Columns with which NumPy computes in less than double precision: narrow floats, and short integers.
+
+        In a matrix of them all columns, even categorical ones.
+        """
         if isinstance(self.table, MatrixTable):
-            return frozenset(name for name in self.table.names if self.table.number_type(name).unit)
-        return frozenset(f.sources[0] for f in self.features if self.rounding[f.start])
+            return frozenset(name for name in self.table.names if self.table.number_type(name).computes_narrowly)
+        numeric = [f for f in self.features if f.kind == "continuous"]
+        short = {f.sources[0] for f in numeric if self.table.number_type(f.sources[0]).computes_narrowly}
+        return frozenset(f.sources[0] for f in self.features if self.rounding[f.start]) | short
 
     @cached_property
     def rounding(self) -> FloatArray:
@@ -401,7 +406,7 @@ class FeatureSpace(FieldsOnly):
     def decode(self, Z: FloatArray, *, wide: bool = False) -> Any:
         """Turn an encoded matrix back into rows of the user's type, with the same column types and order.
 
-        With ``wide``, columns of narrow floats become doubles with the same (rounded) values.
+        With ``wide``, columns of narrow floats and of short integers become doubles with the same (rounded) values.
         """
         Z = self._check_width(Z)
         if wide:

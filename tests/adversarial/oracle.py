@@ -26,7 +26,6 @@ ALONE = 10  # counterfactuals that are asked about one by one
 RAYS, POINTS = 8, 150  # rays that are walked in small steps
 SEARCHED = 10  # rows that a black box is asked about
 BOUNDED = 4  # rows whose bound is attacked
-CONDITION = 10.0  # times what single precision changes: a clearance is an error bound, and wider than any error
 CHANGES = 300  # random changes of each
 
 
@@ -95,15 +94,6 @@ def _undecided(case: Case, which: NDArray[Any]) -> bool:
         return False
     some = case.table.rows({name: v[which] for name, v in case.table.values.items()})
     return bool((np.abs(case.subject.score(some)) < NOISE * case.subject.noise(some)).all())
-
-
-def _ill_conditioned(case: Case, native: Any) -> bool:
-    """Whether the same numbers in double precision change the score by a good part of what it is."""
-    model = case.subject.model
-    if not is_narrow(case) or not hasattr(model, "decision_function"):
-        return False
-    narrow, wide = (np.ravel(model.decision_function(some))[0] for some in (native, rows.widened(native)))
-    return bool(abs(narrow) < CONDITION * abs(narrow - wide))
 
 
 def _types(case: Case, found: Any) -> Iterator[Failure]:
@@ -328,8 +318,6 @@ def _favourable_before(
             if abs(float(case.subject.score(native)[0])) < NOISE * case.subject.noise(near):
                 continue
         if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < _unclear(case):
-            continue
-        if _ill_conditioned(case, native):
             continue
         what = "recourse missed" if np.isinf(k) else "flips earlier"
         yield Failure(what, f"row {row} is favourable at {points[h]!r}, {k!r} is reported")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from globece import FeatureSpace, as_model, rays
 from globece.errors import GlobeCEWarning
 from globece.models.blackbox import BlackBox
 from globece.models.compiling.adapt import Compiled
+from globece.models.torch_modules import HEADS
 from globece.testing.models import GRID, ModelCase, ModelContract
 from paper.cases import case as paper_case
 from paper.data import DATASETS
@@ -34,7 +36,7 @@ y = approve_matrix(X)
 FREE: dict[str, Any] = {"ranges": "unbounded", "whole": []}
 BOUND: dict[str, Any] = {"decreasing": ["debts"]}
 SINGLE = 1e-5  # share of k that rounding in single precision may cost
-UNSURE = 32 * 2.0**-23  # share of what a score is summed from, of which rounding makes either sign
+UNSURE = 8 * 2.0**-23  # share of what a score is summed from, of which rounding makes either sign
 
 
 def trained(module: Any, seed: int = 0, steps: int = 60) -> Any:
@@ -87,12 +89,33 @@ class NetworkContract(ModelContract):
 
 
 def summed(model: Any, Z: Any) -> Any:
-    """What the scores are summed from."""
-    layers, V = model.core.layers, Z
-    for weight, bias, leak in zip(layers.weights, layers.biases, layers.leaks, strict=False):
-        V = V @ weight + bias
-        V = np.where(V > 0.0, V, leak * V)
-    return (np.abs(V) @ np.abs(layers.weights[-1]) + np.abs(layers.biases[-1])).max(axis=1)
+    """What the scores are summed from: the terms of each layer's sums, by how much the score changes with that sum."""
+    module, wanted = copy.deepcopy(model.original.decide.model).double(), model.original.decide.favourable
+    leaves = [leaf for leaf in module.modules() if isinstance(leaf, (nn.Linear, nn.BatchNorm1d))]
+    terms: list[Any] = []
+    sums: list[Any] = []
+
+    def seen(leaf: Any, given: Any, out: Any) -> None:
+        bias = 0.0 if leaf.bias is None else leaf.bias.abs()
+        if isinstance(leaf, nn.Linear):
+            terms.append(given[0].abs() @ leaf.weight.abs().T + bias)
+        else:
+            scale = (leaf.weight / torch.sqrt(leaf.running_var + leaf.eps)).abs()
+            terms.append((given[0].abs() + leaf.running_mean.abs()) * scale + bias)
+        sums.append(out)
+
+    hooks = [leaf.register_forward_hook(seen) for leaf in leaves]
+    head = [leaf for leaf in module.modules() if type(leaf).__name__ in HEADS]
+    hooks += [leaf.register_forward_hook(lambda _, given, __: given[0]) for leaf in head]  # scores, not probabilities
+    scores = module(torch.tensor(model.core._seen(Z)))
+    if scores.shape[1] > 1:
+        others = [c for c in range(scores.shape[1]) if c != wanted]
+        scores = scores[:, [wanted]] - scores[:, others].amax(dim=1, keepdim=True)
+    slopes = torch.autograd.grad(scores.sum(), sums, allow_unused=True)
+    for hook in hooks:
+        hook.remove()
+    carried = [(t * s.abs()).sum(dim=1) for t, s in zip(terms, slopes, strict=True) if s is not None]
+    return torch.stack(carried).sum(dim=0).detach().numpy()
 
 
 class Ordered(nn.Module):

@@ -29,7 +29,7 @@ CONTRACT = (
     "(TestModules and (nested or normalised or double) and free and not threshold) or (TestPerceptrons and identity)"
 )
 EXPLAINED = """
-import json, sys, warnings
+import copy, json, sys, warnings
 import numpy as np, torch
 import globece
 from globece import Climb, FeatureSpace, explain
@@ -39,16 +39,12 @@ torch.set_num_threads(1)
 rng = np.random.default_rng(0)
 M = rng.normal(size=(200, 6)) * [1, 1, 1, 9, 9, 9] + [0, 0, 0, 50, 50, 288]
 y = (((M - M.mean(0)) / M.std(0)).sum(1) > 0.5).astype(int)
-weights = torch.Generator().manual_seed(0)
+weights = iter(np.array(json.loads(v), dtype=np.float32) for v in sys.stdin)
 def module(bend):
     layers = torch.nn.Sequential(torch.nn.Linear(6, 16), bend(), torch.nn.Linear(16, 8), bend(), torch.nn.Linear(8, 2))
     for p in layers.parameters():
-        p.data = torch.randn(p.shape, generator=weights) * 0.4
-    layers[0].weight.data /= torch.tensor(M.std(0), dtype=torch.float32)
-    layers[0].bias.data -= layers[0].weight.data @ torch.tensor(M.mean(0), dtype=torch.float32)
-    scores = layers.double()(torch.tensor(M)).detach().numpy()
-    layers[-1].bias.data[1] -= round(float(np.quantile(scores[:, 1] - scores[:, 0], 0.7)), 2)  # most are affected
-    return layers.float()
+        p.data = torch.from_numpy(next(weights))
+    return layers
 narrow = M.astype(np.float32)
 linear = LogisticRegression()
 linear.classes_, linear.n_features_in_ = np.array([0, 1]), 6
@@ -60,6 +56,13 @@ for name, model, rows in (("network", module(torch.nn.ReLU), M), ("searched", mo
     ex = explain(model, rows, rng=0, search=Climb(rays=1500), space=FeatureSpace.from_matrix(rows))
     delta = ex.space.check_directions(np.eye(6)[[0]] - 0.5 * np.eye(6)[[4]])
     k = ex.model.first_flip(ex.inputs, delta, np.full((1, ex.n_affected), 6.0))
+    reached = np.isfinite(k[0])
+    there = globece.rays.positions(ex.space, ex.inputs[reached], delta[0], k[0][reached])
+    lead = np.full(len(reached), np.inf)  # at the scalar, in double precision
+    if not hasattr(model, "predict"):
+        with torch.inference_mode():
+            scores = copy.deepcopy(model).double()(torch.tensor(there)).numpy()
+        lead[reached] = scores[:, 1] - scores[:, 0]
     after = ex.counterfactuals().after
     if hasattr(model, "predict"):
         alone = [int(model.predict(row[None])[0]) for row in after]
@@ -67,16 +70,36 @@ for name, model, rows in (("network", module(torch.nn.ReLU), M), ("searched", mo
         with torch.inference_mode():
             alone = [int(model(torch.tensor(row[None], dtype=torch.float32)).argmax()) for row in after]
     found[name] = {"method": ex.provenance.method, "flips": int(np.sum(alone)), "of": len(after),
-                   "rows": ex.rows.tolist(), "scalars": [None if np.isinf(v) else v for v in k[0].tolist()]}
+                   "rows": ex.rows.tolist(), "scalars": [None if np.isinf(v) else v for v in k[0].tolist()],
+                   "lead": lead.tolist(), "clearance": getattr(ex.model, "needed_rise", None)}
 json.dump(found, sys.stdout)
 """
 
 
-def run(setting: str, *command: str) -> subprocess.CompletedProcess[str]:
+@cache
+def weights() -> str:
+    """Those of two networks, each array a line of JSON; computed once, since sums depend on the processor."""
+    rng, drawn = np.random.default_rng(0), np.random.default_rng(1)
+    rows = rng.normal(size=(200, 6)) * [1, 1, 1, 9, 9, 9] + [0, 0, 0, 50, 50, 288]
+    mean, spread, lines = rows.mean(axis=0), rows.std(axis=0), []
+    for bend in (lambda values: np.maximum(values, 0.0), np.tanh):
+        arrays = [drawn.normal(size=shape) * 0.4 for shape in ((16, 6), (16,), (8, 16), (8,), (2, 8), (2,))]
+        arrays[0] /= spread
+        arrays[1] -= arrays[0] @ mean
+        values = rows
+        for layer in (0, 2):
+            values = bend(values @ arrays[layer].T + arrays[layer + 1])
+        scores = values @ arrays[4].T + arrays[5]
+        arrays[5][1] -= np.quantile(scores[:, 1] - scores[:, 0], 0.7)  # most are affected
+        lines += [json.dumps(a.tolist()) for a in arrays]
+    return "\n".join(lines)
+
+
+def run(setting: str, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **SETTINGS[setting]}
     environment.pop("PYTEST_ADDOPTS", None)
     return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, input=given
     )
 
 
@@ -90,7 +113,7 @@ def test_the_contract_holds(setting: str) -> None:
 
 @cache
 def explained(setting: str) -> dict:
-    found = run(setting, "-c", EXPLAINED)
+    found = run(setting, "-c", EXPLAINED, given=weights())
     assert found.returncode == 0, found.stderr[-3000:]
     return json.loads(found.stdout)
 
@@ -105,4 +128,14 @@ def test_results_agree_to_the_clearance(setting: str, kind: str) -> None:
     assert here["rows"] == there["rows"]
     mine, other = (np.array([np.inf if k is None else k for k in found["scalars"]]) for found in (here, there))
     np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(other))
-    np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-5)
+    assert np.isfinite(mine).sum() > 50
+    if kind != "searched":  # our own sums in double precision
+        np.testing.assert_allclose(mine, other, rtol=1e-7)
+        return
+    # what a search asks for was measured with the model, so scalars agree as far as scores clear of the boundary do
+    leads = [np.array(found["lead"])[np.isfinite(mine)] for found in (here, there)]
+    clearance = max(here["clearance"], there["clearance"])
+    assert (np.abs(leads[0] - leads[1]) <= clearance).all()
+    apart = ~np.isclose(mine, other, rtol=2e-5, atol=2e-5)
+    assert apart.mean() < 0.05
+    np.testing.assert_allclose(mine, other, rtol=5e-3, atol=2e-5)

@@ -158,7 +158,6 @@ def test_whole_steps_of_any_pace_agree_with_every_step(v: float, w: float, p: fl
     for sign in (1.0, -1.0):
         delta, limit = np.array([p, sign * q]), np.full((1, 3), 6000.0 / min(p, q))
         (k,) = model.first_flip(X, delta[None], limit)
-        assert not np.isnan(k).any()
         marks = [after_steps(s, n) for s in (p, q) for n in range(1, 5002)]
         points = np.unique([5e-324, *(above(m) for m in marks)])
         points = points[points <= limit[0, 0]]
@@ -168,6 +167,9 @@ def test_whole_steps_of_any_pace_agree_with_every_step(v: float, w: float, p: fl
             margins = model.margin(line)
             surely, maybe = points[margins > 1e-9], points[margins > 0.0]
             first = surely[0] if surely.size else np.inf
+            if np.isnan(found):  # a margin of nearly 0, which the model itself decides
+                assert (np.abs(margins[points < first]) <= 1e-9).any()
+                continue
             assert found <= first
             assert found == np.inf or found in maybe
 

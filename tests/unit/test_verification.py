@@ -80,6 +80,45 @@ def test_a_model_that_answers_by_chance_is_an_error() -> None:
         confirmed(problem, delta, scale(problem, delta))
 
 
+def test_a_model_that_depends_on_the_size_of_its_batch_is_no_error() -> None:
+    """It says the same of the same batch, so it does not answer by chance: its counterfactuals are moved further."""
+    space, delta = matrix_space(X), np.eye(X.shape[1])[:1]
+
+    def model(rows: Any) -> Any:
+        return rows[:, 0] > 3.0 + 0.3 * (len(rows) % 2)
+
+    problem = Affected(as_model(model, space, favourable=True), X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
+    scaled = scale(problem, delta)
+    early = replace(scaled, scalar=np.where(np.arange(scaled.scalar.size) % 2 == 0, scaled.scalar - 0.2, scaled.scalar))
+    found = confirmed(problem, delta, early)
+    reached = np.isfinite(found.scalar[0])
+    assert reached.mean() > 0.9
+    after = problem.inputs[reached] + found.scalar[0, reached, None] * delta
+    assert all(model(row[None])[0] for row in after)
+    assert model(after).all()
+    assert model(after[1:]).all()
+
+
+def test_short_integers_flip_as_doubles_too() -> None:
+    """NumPy's root of an int8 has half precision."""
+    rng = np.random.default_rng(0)
+    M = rng.integers(0, 90, (200, 2)).astype(np.int8)
+    cut = float(np.sqrt(35.0)) + 1e-3  # which the root in half precision exceeds, and that in double does not
+
+    def model(rows: Any) -> Any:
+        return np.asarray(np.sqrt(rows[:, 0]), dtype=float) > cut
+
+    row = np.array([[35, 0]], dtype=np.int8)
+    assert model(row)[0]
+    assert not model(row.astype(float))[0]
+    ex = explain(model, M, favourable=True, space=FeatureSpace.from_matrix(M), n_directions=1, rng=0)
+    after = ex.counterfactuals().after
+    assert after.dtype == np.int8
+    assert len(after)
+    assert model(after).all()
+    assert model(after.astype(float)).all()
+
+
 def test_disagreement_is_an_error_of_ours() -> None:
     assert issubclass(Disagreement, VerificationError)
 
@@ -152,7 +191,8 @@ def test_asking_again_costs_little() -> None:
     assert model.rows - len(problem.inputs) < 0.05 * searched
 
 
-def test_counterfactuals_of_a_searched_module_flip_alone_without_padding() -> None:
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_counterfactuals_of_a_searched_module_flip_alone_without_padding(timeout: float | None) -> None:
     """Rows are padded to a batch while a module is searched; its user asks about a single one."""
     torch = pytest.importorskip("torch")
 
@@ -162,7 +202,7 @@ def test_counterfactuals_of_a_searched_module_flip_alone_without_padding() -> No
 
     module, space = Module(), matrix_space(X)
     with pytest.warns(GlobeCEWarning, match="searched as a black box"):
-        box = as_model(module, space)
+        box = as_model(module, space, timeout=timeout)
     problem = Affected(box, X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)
     delta = np.eye(space.width)[:1]
     scaled = confirmed(problem, delta, scale(problem, delta))

@@ -34,10 +34,13 @@ def is_searched(model: Model) -> bool:
     return not model.exact or any(tally.searched_rays for tally in model.tallies)
 
 
-def hold_in_any_batch(problem: Affected, directions: FloatArray, scaled: Scaled) -> Scaled:
+def hold_in_any_batch(
+    problem: Affected, directions: FloatArray, scaled: Scaled, failed: BoolArray | None = None
+) -> Scaled:
     """Scalars and costs at which a searched model is favourable in each arrangement in which it was asked.
 
-    Counterfactuals that hold nowhere on their ray are left out, with a warning.
+    Counterfactuals that hold nowhere on their ray are left out, with a warning. Those that have failed already may be
+    given.
     """
     where = np.argwhere(np.isfinite(scaled.scalar))
     if not len(where):
@@ -47,6 +50,8 @@ def hold_in_any_batch(problem: Affected, directions: FloatArray, scaled: Scaled)
     after = _positions(problem, directions, scaled.scalar, where)
     fails = ~_in_another_order(problem, after)
     fails[some] |= _fails_alone(problem, after[some], hurry=not known)
+    if failed is not None:
+        fails |= failed[tuple(where.T)]
     if not fails.any():
         return scaled
     for tally in problem.model.tallies:

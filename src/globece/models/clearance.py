@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from globece.models.inputs import Input, Number
 from globece.space import FeatureSpace, FloatArray
@@ -10,6 +11,17 @@ from globece.space import FeatureSpace, FloatArray
 DOUBLE, SINGLE = 2.0**-53, 2.0**-24  # unit roundoffs
 ROUNDINGS_OF_A_PROBABILITY = 4.0  # between a score and the probability computed from it
 MOST = 1e-3  # log-odds: next to 0 and 1 probabilities have too few digits for an exact bound
+
+
+class Summed(NamedTuple):
+    """What a linear estimator sums, where that is more than its coefficients times its inputs.
+
+    libsvm sums over support vectors, which may cancel to much smaller coefficients; with several classes, two scores
+    are compared.
+    """
+
+    size: FloatArray  # (half-spaces, inputs) absolute values, for an input of 1
+    terms: int
 
 
 def unit_of_sum(space: FeatureSpace, inputs: Sequence[Input]) -> float:

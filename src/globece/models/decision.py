@@ -7,6 +7,7 @@ every output of the model.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -413,7 +414,8 @@ def _within(seconds: float, ask: Callable[[Any], Any], rows: Any, where: str) ->
         except BaseException as error:
             result["error"] = error
 
-    thread = threading.Thread(target=work, daemon=True)
+    # in the caller's context, which says how to pass rows to a module
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), daemon=True)
     thread.start()
     thread.join(min(seconds, threading.TIMEOUT_MAX))
     if thread.is_alive():

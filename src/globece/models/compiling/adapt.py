@@ -347,6 +347,7 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
                 name=name,
                 probability=final.threshold,
                 unit=DOUBLE if _sums_doubles(final, space) else None,
+                summed=planes.summed,
             )
         if reading is not None:
             inputs = _tree_inputs(estimator, values, name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 from globece.errors import InvalidParameterError, describe
+from globece.models.clearance import Summed
 from globece.models.compiling.compose import NotCompiled
 from globece.models.decision import SIDES, Decision
 from globece.models.known import kind_of
@@ -97,6 +98,7 @@ class HalfSpaces:
     coef: FloatArray
     intercept: FloatArray
     closed: BoolArray
+    summed: Summed | None = None
 
 
 def unwrap(model: Any, decide: Decision) -> Final:
@@ -200,6 +202,20 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
     """Half-spaces of a linear estimator; ``None`` if it is not one."""
     if not is_linear(estimator):
         return None
+    found = _half_spaces(estimator, favourable, threshold)
+    return replace(found, summed=_over_vectors(estimator)) if kind_of(estimator) in KERNELS else found
+
+
+def _over_vectors(estimator: Any) -> Summed:
+    """What libsvm sums for one score."""
+    dual, vectors = (
+        np.abs(part.toarray() if hasattr(part, "toarray") else np.asarray(part, dtype=np.float64))
+        for part in (estimator.dual_coef_, estimator.support_vectors_)
+    )
+    return Summed(dual @ vectors, len(vectors))
+
+
+def _half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> HalfSpaces:
     kind = kind_of(estimator)
     coef = estimator.coef_
     coef = np.atleast_2d(np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef, dtype=np.float64))
@@ -218,7 +234,10 @@ def half_spaces(estimator: Any, favourable: Any, threshold: float | None) -> Hal
         raise NotCompiled(f"{kind} decides between {len(classes)} classes in a way that is not linear")
     others = [c for c in range(len(classes)) if c != index]
     return HalfSpaces(
-        coef[index] - coef[others], intercept[index] - intercept[others], np.array([c > index for c in others])
+        coef[index] - coef[others],
+        intercept[index] - intercept[others],
+        np.array([c > index for c in others]),
+        Summed(np.abs(coef[index]) + np.abs(coef[others]), 0),  # two scores, which may be much alike
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from globece.models.passing import LARGEST, above, after_steps, pass_edge
+from globece.models.passing import LARGEST, above, after_steps, below, pass_edge
 
 FEW_STEPS = 16  # whole steps that are followed one by one
+CLOSE = 1e-6  # a flip this soon after a doubtful one is taken for the same
 MOST_LOOKS = 10_000  # stretches of whole steps to examine along one ray before the answer is NaN
 
 # Numba counts references to every array that one function passes to another, which would cost more than the work on a
@@ -18,7 +19,7 @@ _END, _EDGE, _SWITCH = 0, 1, 2  # kinds of breakpoint
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def sum_up(  # type: ignore[no-untyped-def]
-    first, last, Z, fill, centre, weights, offsets, summed, stored, margins, rounding
+    first, last, Z, fill, centre, weights, sizes, offsets, summed, stored, replaced, margins, rounding
 ):
     """Margins of rows first to last, and their largest rounding errors: of the sum, and of the stored values."""
     m, width = weights.shape
@@ -30,14 +31,16 @@ def sum_up(  # type: ignore[no-untyped-def]
                 if z != 0.0:
                     if z != z:
                         z = fill[j]
+                        kept += replaced[h, j]
+                    else:
+                        kept += abs(weights[h, j] * z) * stored[j]
                     part = weights[h, j] * (z - centre[j])
                     total += part
-                    size += abs(part)
-                    kept += abs(weights[h, j] * z) * stored[j]
+                    size += sizes[h, j] * abs(z - centre[j])
                 elif centre[j] != 0.0:
                     part = weights[h, j] * centre[j]
                     total -= part
-                    size += abs(part)
+                    size += sizes[h, j] * abs(centre[j])
             margins[i, h], rounding[i, h] = total, summed * size + kept
 
 
@@ -138,10 +141,13 @@ def _over_steps(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def walk(  # type: ignore[no-untyped-def]
-    a, b, Z, base, closed, limit, begin, first_mover, mover, column, step, low, high, whole, first_switch, switch,
-    block, size, target, bound, weight, first_edge, edge, jump, gain, out,
+    a, b, Z, base, unsure, closed, limit, begin, first_mover, mover, column, step, low, high, whole, first_switch,
+    switch, block, size, target, bound, weight, first_edge, edge, jump, gain, out,
 ):  # fmt: skip
-    """First favourable scalar of rows a to b along every direction."""
+    """First favourable scalar of rows a to b along every direction.
+
+    It is NaN where a margin may be positive by ``unsure`` on a whole stretch, or up to the end of one, and not more.
+    """
     m, most = base.shape[1], 1
     for d in range(len(out)):
         edges = first_edge[first_mover[d + 1]] - first_edge[first_mover[d]]
@@ -155,6 +161,7 @@ def walk(  # type: ignore[no-untyped-def]
     )
     moves, code = np.zeros(len(column), np.bool_), np.zeros(len(block), np.int64)
     A, s, slack, B, t, part = np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    U = np.empty(m)
     later = np.empty((2, 128))
     for d in range(len(out)):
         c0, c1, s0, s1 = first_mover[d], first_mover[d + 1], first_switch[d], first_switch[d + 1]
@@ -162,7 +169,7 @@ def walk(  # type: ignore[no-untyped-def]
         for c in range(c0, c1):
             any_whole |= whole[c]
         for i in range(a, b):
-            out[d, i] = np.inf
+            out[d, i], doubt = np.inf, -1.0
             last = limit[d, i]
             k0 = begin[d, i] if begin.shape[1] > 1 or begin.shape[0] > 1 else begin[0, 0]
             if k0 > 0.0:  # the first k that counts lies just beyond k0
@@ -226,27 +233,44 @@ def walk(  # type: ignore[no-untyped-def]
                     # One stretch (k0, k1] without breakpoints: straight lines, or steps close to them
                     from_, to = k0, k1
                     for j in range(m):
-                        from_, to = _narrow(from_, to, A[j] + slack[j], s[j], closed[j])
+                        U[j] = A[j] + unsure[i, j]
+                        from_, to = _narrow(from_, to, U[j] + slack[j], s[j], closed[j])
                     found, upto = above(from_), above(to)
+                    stepping = False
                     if found < upto and any_whole:
-                        stepping = False
                         for c in range(c0, c1):
                             stepping |= moves[c] and whole[c]
-                        if stepping:
-                            nearly = found * (1.0 - 1e-12)
-                            near, far = nearly if k0 < nearly < found else k0, min(k1, to * (1.0 + 1e-12))
-                            # most flip within a few steps of the first possible k
-                            found, near = _one_by_one(
-                                near, far, FEW_STEPS // 2, c0, c1, moves, whole, step, weight, A, s, closed, B, t
+                    if stepping:
+                        nearly = found * (1.0 - 1e-12)
+                        near, far = nearly if k0 < nearly < found else k0, min(k1, to * (1.0 + 1e-12))
+                        # most flip within a few steps of the first possible k
+                        found, near = _one_by_one(
+                            near, far, FEW_STEPS // 2, c0, c1, moves, whole, step, weight, U, s, closed, B, t
+                        )
+                        if found != found:
+                            found = _over_steps(
+                                near, far, c0, c1, moves, whole, step, weight, U, s, closed, B, t, part, later
                             )
-                            if found != found:
-                                found = _over_steps(
-                                    near, far, c0, c1, moves, whole, step, weight, A, s, closed, B, t, part, later
+                        upto = np.inf
+                        if found < np.inf:  # it must be clear there, or at least before the next step
+                            clear = True
+                            for j in range(m):
+                                clear &= unsure[i, j] == 0.0 or B[j] + t[j] * found > unsure[i, j]
+                            if not clear:
+                                found, _ = _one_by_one(
+                                    below(found), far, 1, c0, c1, moves, whole, step, weight, A, s, closed, B, t
                                 )
-                            upto = np.inf
-                            if found != found:
-                                out[d, i] = np.nan
-                                break
+                                found = np.nan if found == np.inf else found
+                        if found != found:
+                            out[d, i] = np.nan
+                            break
+                    elif found < upto:
+                        from_, until = k0, to
+                        for j in range(m):
+                            from_, to = _narrow(from_, to, A[j], s[j], closed[j])
+                        found, upto = above(from_), above(to)
+                        if not found < upto and doubt < 0.0:
+                            doubt = until
                     if found < upto:
                         if found <= last:
                             out[d, i] = found
@@ -272,3 +296,5 @@ def walk(  # type: ignore[no-untyped-def]
                 else:
                     for j in range(m):
                         A[j] += gain[c, code[c], j]
+            if doubt >= 0.0 and out[d, i] > doubt + CLOSE * max(1.0, doubt):
+                out[d, i] = np.nan

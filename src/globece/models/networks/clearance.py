@@ -64,6 +64,19 @@ def merged_power(
     return before[0] @ again, before[1] @ again + np.square(bias)
 
 
+def scaling_power(scale: FloatArray, shifts: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """The powers of a map that scales each unit by itself and adds shifts, which may cancel; see :class:`Powers`."""
+    return np.diag(np.square(scale)), np.sum(np.square(shifts), axis=0)
+
+
+def scaled_power(
+    before: tuple[FloatArray, FloatArray], scale: FloatArray, shifts: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """The powers of a map whose units are then scaled, each by itself: one more rounding of each, and of the shifts."""
+    again = 2.0 * np.square(scale)
+    return before[0] * again, before[1] * again + np.sum(np.square(shifts), axis=0)
+
+
 @dataclass(frozen=True)
 class Clearance:
     """A network over its inputs in double precision, and the rounding error of each output.

@@ -15,7 +15,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from globece.errors import ModelError, require
 from globece.models import torch_modules
-from globece.models.networks.clearance import Powers, merged_power, power
+from globece.models.networks.clearance import Powers, merged_power, power, scaled_power, scaling_power
 from globece.models.networks.layers import Layers
 from globece.models.networks.reading import Reading, read_mlp
 from globece.space import FloatArray
@@ -148,6 +148,16 @@ class _Stack:
             self.biases.append(bias)
             self.powers.append(power(weight, bias))
 
+    def scale(self, scale: FloatArray, shifts: tuple[FloatArray, ...]) -> None:
+        """Scale each unit by itself, and add the shifts."""
+        if len(self.weights) > len(self.leaks):
+            self.weights[-1], self.biases[-1] = self.weights[-1] * scale, self.biases[-1] * scale + sum(shifts)
+            self.powers[-1] = scaled_power(self.powers[-1], scale, shifts)
+        else:
+            self.weights.append(np.diag(scale))
+            self.biases.append(np.sum(shifts, axis=0))
+            self.powers.append(scaling_power(scale, shifts))
+
     def bend(self, slope: FloatArray) -> None:
         if len(self.weights) == len(self.leaks):
             self.identity()
@@ -171,7 +181,7 @@ def _stack(torch: Any, body: list[Any], name: str) -> tuple[Layers, Powers]:
                 weight = _array(leaf.weight).T
                 stack.affine(weight, np.zeros(weight.shape[1]) if leaf.bias is None else _array(leaf.bias))
             elif kind == "BatchNorm1d":
-                stack.affine(*_normalising(leaf, name))
+                stack.scale(*_normalising(leaf, name))
             elif kind in BENDS:
                 stack.bend(_slope(leaf, kind, name))
             else:
@@ -188,14 +198,15 @@ def _array(values: Any) -> FloatArray:
     return np.asarray(values.detach().double().cpu().numpy())
 
 
-def _normalising(leaf: Any, name: str) -> tuple[FloatArray, FloatArray]:
+def _normalising(leaf: Any, name: str) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+    """Scale of each unit, and what is then added to it: the mean and the shift, which may cancel."""
     if leaf.running_mean is None or leaf.running_var is None:
         raise ModelError(f"layer BatchNorm1d of {name} keeps no running statistics: rows depend on each other")
     scale = 1.0 / np.sqrt(_array(leaf.running_var) + leaf.eps)
     shift = np.zeros(len(scale))
     if leaf.affine:
         scale, shift = scale * _array(leaf.weight), _array(leaf.bias)
-    return np.diag(scale), shift - _array(leaf.running_mean) * scale
+    return scale, (-_array(leaf.running_mean) * scale, shift)
 
 
 def _slope(leaf: Any, kind: str, name: str) -> FloatArray:
