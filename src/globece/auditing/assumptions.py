@@ -113,8 +113,8 @@ def check_not_adverse(name: Any, what: str, argument: str) -> None:
     """Raise if the outcome that would be taken as favourable has such a name."""
     if is_adverse(name):
         raise InvalidParameterError(
-            f"{what} {name!r}, which sounds like what nobody wants, and it would be taken as the favourable outcome; "
-            f"say which outcome is favourable with {argument}"
+            f"{what} {name!r}, which sounds like what nobody wants, and it would be taken as the favourable "
+            f"outcome; say which outcome is favourable with {argument}"
         )
 
 

@@ -197,8 +197,8 @@ class Audit(Saved):
     def _need_members(self) -> None:
         if not self.members:
             raise InvalidParameterError(
-                "this audit was read from a file without its members; write it with to_json(path, members=True) to keep "
-                "each person's row, group and cost"
+                "this audit was read from a file without its members; to_json(path, members=True) keeps each "
+                "person's row, group and cost"
             )
 
     def without_members(self) -> Audit:

@@ -28,13 +28,14 @@ from globece.auditing.question import Question
 from globece.auditing.result import Audit, part_of
 from globece.auditing.settings import AuditSettings
 from globece.auditing.verdict import Evidence, conclude, headline
+from globece.case.affected import Affected
 from globece.case.recourse import score
 from globece.case.scaling import Scaled, in_reach, scale
 from globece.case.verification import confirmed
 from globece.errors import TimeLimitError
 from globece.explanation import Explanation, MeanTranslation, Provenance, explanation_of, unknown_note
 from globece.progress import Monitor
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +190,7 @@ def _allowed(pool: Pool) -> FloatArray:
 
 
 def _confirmed(
-    some: object, directions: FloatArray, scaled: Scaled, needed: FloatArray, barred: FloatArray
+    some: Affected, directions: FloatArray, scaled: Scaled, needed: BoolArray, barred: FloatArray
 ) -> tuple[Scaled, FloatArray]:
     """Confirm what is needed, and what each input pays under the candidates that are not barred for it."""
     each = np.arange(scaled.cost.shape[1])
@@ -203,7 +204,7 @@ def _confirmed(
             return scaled, open_[least, each]
         rows = np.flatnonzero(todo.any(axis=1))
         asked = Scaled(*(np.where(todo[rows], part[rows], np.inf) for part in (scaled.scalar, scaled.cost)))
-        again = confirmed(some, directions[rows], asked)  # type: ignore[arg-type]
+        again = confirmed(some, directions[rows], asked)
         for before, after in ((scaled.scalar, again.scalar), (scaled.cost, again.cost)):
             before[rows] = np.where(todo[rows], after, before[rows])
         done |= todo
@@ -267,7 +268,7 @@ def _why_not(n: int, unknown: int, least: int, settings: AuditSettings) -> str:
     return f"{why} where some have no recourse" if least > settings.least() else why
 
 
-def _rejected(q: Question, mask: IntArray, settings: AuditSettings) -> st.Ends:
+def _rejected(q: Question, mask: BoolArray, settings: AuditSettings) -> st.Ends:
     mine = np.flatnonzero(mask)
     if not len(mine):
         return np.nan, np.nan

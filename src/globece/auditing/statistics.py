@@ -7,7 +7,7 @@ so is its interval:
 1. A *share* has Wilson's interval, which knows that a share of 0 among 30 people may be 10 % of all.
 2. A *mean* has Student's interval after Hall's correction for skewness (1992), as costs are skewed and groups small.
 3. The two, and the two sides of a gap, are combined by their distances from the estimate to each end, whose squares
-   add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread, so that unequal spreads do no harm.
+   add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread: unequal spreads do no harm.
 4. p is the level at which the interval would end at 0: p and the interval cannot contradict each other. With several
    comparisons both are corrected together, by Sidak's inequality, so that all intervals hold at once.
 
@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
 Measure = Literal["coverage", "average_cost", "score"]
 MEASURES: tuple[Measure, ...] = ("coverage", "average_cost", "score")
@@ -320,10 +320,9 @@ class Side:
         unit = np.arange(len(level)) if cluster is None else np.unique(cluster, return_inverse=True)[1].astype(np.int64)
         return cls(weight / total if total > 0 else weight, level, unit, cluster is None)
 
-    def only(self, some: FloatArray) -> Side:
+    def only(self, some: BoolArray) -> Side:
         """Those for whom the mask is true; the others count for nothing."""
-        mask = some.astype(bool)
-        return Side.of(self.weight[mask], self.level[mask], None if self.independent else self.unit[mask])
+        return Side.of(self.weight[some], self.level[some], None if self.independent else self.unit[some])
 
     @property
     def n_effective(self) -> float:
@@ -367,7 +366,7 @@ class Side:
         return Mean(float(np.sqrt(variance)), max(df, 1.0), skew)
 
     def _by_unit(self, values: FloatArray) -> FloatArray:
-        return values if self.independent else np.bincount(self.unit, values)
+        return values if self.independent else np.asarray(np.bincount(self.unit, values), dtype=np.float64)
 
     def _units_of_levels(self) -> IntArray:
         """Number of people in each level."""
@@ -405,7 +404,7 @@ def score_of(side: Side, cost: FloatArray, budget: float) -> Estimate:
     return Estimate(value, (mean, share), factor, 0.0, budget)
 
 
-def share_piece(side: Side, hit: FloatArray, slope: float = 1.0) -> Share:
+def share_piece(side: Side, hit: BoolArray, slope: float = 1.0) -> Share:
     """A share, with the number of people that it effectively comes from."""
     hits = hit.astype(np.float64)
     share, n = side.mean(hits), side.n_effective
@@ -418,7 +417,7 @@ def share_piece(side: Side, hit: FloatArray, slope: float = 1.0) -> Share:
     return Share(min(max(share, 0.0), 1.0), max(n, 1.0), slope)
 
 
-def share_of(side: Side, hit: FloatArray) -> Estimate:
+def share_of(side: Side, hit: BoolArray) -> Estimate:
     """The share of those for whom the mask is true."""
     if not len(hit):
         return UNKNOWN
@@ -454,9 +453,9 @@ class Pair:
     left_out: tuple[int, int]
 
 
-def paired(one: FloatArray, other: FloatArray, level: IntArray, cluster: IntArray | None) -> Pair:
+def paired(one: BoolArray, other: BoolArray, level: IntArray, cluster: IntArray | None) -> Pair:
     """Pair two sides, given as masks, within levels, with the weights of Mantel and Haenszel."""
-    masks = one.astype(bool), other.astype(bool)
+    masks = one, other
     n_levels = int(level.max(initial=0)) + 1
     a, b = (np.bincount(level[m], minlength=n_levels).astype(np.float64) for m in masks)
     with np.errstate(divide="ignore", invalid="ignore"):

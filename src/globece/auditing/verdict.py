@@ -209,15 +209,15 @@ def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
     )
     if not np.isfinite(gap.value) or not np.isfinite(gap.p):
         return (
-            f"Not enough evidence: the gap between {c.group} and {c.other} cannot be computed, as no spread can be told "
-            "from so few people in comparable levels."
+            f"Not enough evidence: the gap between {c.group} and {c.other} cannot be computed: no spread can be "
+            "told from so few people in comparable levels."
         )
     return {
         RELEVANT: f"Relevant bias against {worse}: {pays}, which is beyond what is taken to matter ({matters}).",
         OPEN: f"There is a gap against {worse}, and whether it is relevant is open: {pays}; {matters}.",
         UNKNOWN: (
-            f"Not enough evidence: {pays}. Neither no gap nor a relevant one can be ruled out ({matters}); one as large "
-            f"as that would be detected with probability {c.decision.power:.0%}."
+            f"Not enough evidence: {pays}. Neither no gap nor a relevant one can be ruled out ({matters}); one as "
+            f"large as that would be detected with probability {c.decision.power:.0%}."
         ),
         NEGLIGIBLE: f"Detectable but negligible: {pays}, which is less than what is taken to matter ({matters}).",
         EQUIVALENT: (
@@ -234,8 +234,8 @@ def _in_units(gap: float, evidence: Evidence) -> str:
     how = "raising" if unit > 0 else "lowering"
     budget = evidence.basis.budget
     return (
-        f"A gap of {abs(gap):.2f} is as much as {how} {name} by {abs(gap * unit):.3g}; people without recourse count as "
-        f"the full budget ({budget:g})."
+        f"A gap of {abs(gap):.2f} is as much as {how} {name} by {abs(gap * unit):.3g}; people without recourse count "
+        f"as the full budget ({budget:g})."
     )
 
 
