@@ -125,8 +125,8 @@ def guessed_outcome(decide: Decision, given: Any) -> str | None:
     check_not_adverse(decide.favourable, f"{decide.name} predicts", "favourable=")
     among = f" (its classes are {', '.join(map(repr, decide.classes))})" if decide.classes else ""
     return (
-        f"the favourable outcome was guessed to be {decide.favourable!r}{among}; if people want another one, the result "
-        "is the other way round: say it with favourable="
+        f"the favourable outcome was guessed to be {decide.favourable!r}{among}; if people want another one, "
+        "the result is the other way round: say it with favourable="
     )
 
 
