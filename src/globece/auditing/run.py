@@ -11,8 +11,10 @@ from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
 from globece.auditing.checking import Found, checks
+from globece.auditing.criteria import by_level, criteria
 from globece.auditing.curves import curves_of
 from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged
+from globece.auditing.flipping import as_others
 from globece.auditing.groups import Groups
 from globece.auditing.measures import (
     Compared,
@@ -80,6 +82,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     by_group = _by_group(q, names, cost, compared, settings, least)
     basis = _basis(q, pool, provenance)
     own, explanation = _explanation(q, pool, found.final, provenance)
+    more = criteria(q, names, cost, explanation, settings)
     evidence = Evidence(
         comparisons=comparisons,
         by_group=by_group,
@@ -88,11 +91,15 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         basis=basis,
         remarks=tuple(_remarks(q, names, pool, provenance)),
         example=_example(q, explanation),
+        criteria=more,
     )
     return Audit(
         overall=_overall(q, cost, settings),
         by_group=by_group,
         comparisons=comparisons,
+        criteria=more,
+        by_level=by_level(q, names, cost, settings),
+        as_other=as_others(q, names, explanation, settings),
         exchange=exchanged(pool, _chosen_by(found, names), names, q.members(names), budget),
         checks=checked,
         verdict=conclude(evidence),

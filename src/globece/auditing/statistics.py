@@ -142,7 +142,7 @@ class Estimate:
     """
 
     value: float
-    pieces: tuple[Mean | Share, ...] = ()
+    pieces: tuple[Mean | Share | Quantile, ...] = ()
     factor: float = 1.0
     low: float = -np.inf
     high: float = np.inf
@@ -376,32 +376,36 @@ class Side:
         return np.bincount(pairs[:, 0], minlength=int(self.level.max(initial=-1)) + 1)
 
 
-def score_of(side: Side, cost: FloatArray, budget: float) -> Estimate:
-    """The score: what people with recourse pay on average, and the budget for those without."""
+def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0) -> Estimate:
+    """The score: what people with recourse pay on average, and the budget for those without.
+
+    ``unseen`` is what people with recourse are taken to pay where there are none.
+    """
+    bounds = (0.0, budget if budget > 0 else np.inf)
     if not len(cost):
         return UNKNOWN
     covered = np.isfinite(cost)
     charge = np.where(covered, cost, budget)
     value, missing = side.mean(charge), side.mean((~covered).astype(np.float64))
     if len(cost) < 2 or side.n_least < 1.0 + TIE:
-        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
-    paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else 0.0
+        return Estimate(value, UNKNOWN.pieces, 1.0, *bounds)
+    paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else unseen
     share = share_piece(side, ~covered, slope=budget - paid)
     if not covered.any():
-        return Estimate(value, (share,), low=0.0, high=budget)
+        return Estimate(value, (share,), 1.0, *bounds)
     among = side.only(covered)
     residuals = np.zeros(len(cost))
     residuals[covered] = among.residuals(cost[covered])
     alone = among.mean_piece(residuals[covered])
     if not np.isfinite(alone.error):
-        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
+        return Estimate(value, UNKNOWN.pieces, 1.0, *bounds)
     mean = Mean(alone.error * (1.0 - missing), alone.df, alone.skew)
     factor = 1.0
     if not side.independent:  # whoever lacks recourse may also pay more in their other rows
         whole = side.mean_piece(side.residuals(charge)).error
         apart = float(np.hypot(mean.error, share.error))
         factor = max(1.0, whole / apart) if np.isfinite(whole) and apart > 0 else 1.0
-    return Estimate(value, (mean, share), factor, 0.0, budget)
+    return Estimate(value, (mean, share), factor, *bounds)
 
 
 def share_piece(side: Side, hit: BoolArray, slope: float = 1.0) -> Share:
@@ -429,6 +433,42 @@ def mean_of(side: Side, values: FloatArray) -> Estimate:
     if not len(values):
         return UNKNOWN
     return Estimate(side.mean(values), (side.mean_piece(side.residuals(values)),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantile:
+    """A quantile, whose ends are the values at the ends of Wilson's interval of its share."""
+
+    values: FloatArray
+    weights: FloatArray  # added up
+    share: float
+    n: float
+
+    @property
+    def error(self) -> float:
+        """Standard error, as a normal distribution's interval would have it."""
+        return sum(self.reach(0.05)) / (2 * -float(ndtri(0.025)))
+
+    def at(self, share: float) -> float:
+        """The smallest value that so large a share does not exceed."""
+        i = int(np.searchsorted(self.weights, share * (1 - TIE), side="left"))
+        return float(self.values[min(i, len(self.values) - 1)])
+
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of the interval at level ``1 - alpha``."""
+        below, above = Share(self.share, self.n, 1.0).reach(alpha)
+        here = self.at(self.share)
+        return here - self.at(self.share - below), self.at(self.share + above) - here
+
+
+def quantile_of(side: Side, values: FloatArray, share: float) -> Estimate:
+    """The value that a share does not exceed; unknown if it, or an end of its interval, is infinite."""
+    if not len(values):
+        return UNKNOWN
+    order = np.argsort(values, kind="stable")
+    piece = Quantile(values[order], np.cumsum(side.weight[order]), share, max(side.n_least, 1.0))
+    value = piece.at(share)
+    return Estimate(value, (piece,)) if np.isfinite(value) and len(values) > 1 else UNKNOWN
 
 
 # -- two sides ---------------------------------------------------------------------------------------------------------
