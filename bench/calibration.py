@@ -94,7 +94,8 @@ def _audit(world: World, seed: int, *, checks: bool = False, gap: float = 0.0) -
     first = (world.group == np.unique(world.group)[0]).astype(float)
     income = world.income - 1.6 * gap * first  # the range is 16
     rich = np.linspace(NEED + 0.1, 12.0, n // 4)  # so that somebody is approved, and everybody can be
-    X = np.column_stack([np.concatenate([income, rich, [-4.0]]), np.concatenate([world.blocked, np.zeros(len(rich) + 1)])])
+    blocked = np.concatenate([world.blocked, np.zeros(len(rich) + 1)])
+    X = np.column_stack([np.concatenate([income, rich, [-4.0]]), blocked])
     group = np.concatenate([world.group, world.group[: len(rich)], world.group[:1]])
     more = {}
     for name, values in world.asked.items():
@@ -165,9 +166,9 @@ def _stated(c: Any, size: float) -> float:
     from scipy.special import ndtr, ndtri
 
     gap = c.gaps["score"]
-    reach = max(gap.value - gap.low, gap.high - gap.value)
+    reach = gap.value - gap.low if gap.value >= 0 else gap.high - gap.value
     error = (gap.detectable - reach) / ndtri(0.8)
-    return float(ndtr((size - (gap.value - gap.low)) / error))
+    return float(ndtr((size - reach) / error))
 
 
 def subgroups(repeats: str = "100") -> dict[str, Any]:

@@ -230,16 +230,18 @@ class Contrast:
         return max(up, down) / 2
 
     def power(self, size: float, alpha: float) -> float:
-        """Power of the test at level ``alpha`` for a gap of this size, in the direction in which it is smaller."""
+        """Power of the test at level ``alpha`` for a gap of this size, in the direction of the one that was found."""
         if not self.known:
             return 0.0
         if self.error == 0.0:
             return 1.0
-        return float(min(ndtr((size - end) / self.error) for end in self.reach(alpha)))
+        return float(ndtr((size - self.reach(alpha)[0 if self.value >= 0 else 1]) / self.error))
 
     def detectable(self, alpha: float, probability: float = 0.8) -> float:
-        """Smallest gap, either way, that the test detects with this probability; ``inf`` if it is unknown."""
-        return max(self.reach(alpha)) + float(ndtri(probability)) * self.error if self.known else np.inf
+        """Smallest gap that the test detects with this probability, in the same direction; ``inf`` if it is unknown."""
+        if not self.known:
+            return np.inf
+        return self.reach(alpha)[0 if self.value >= 0 else 1] + float(ndtri(probability)) * self.error
 
 
 def level_at(reach: Callable[[float], Ends], distance: float, end: int) -> float:
