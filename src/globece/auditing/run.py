@@ -39,6 +39,8 @@ from globece.explanation import Explanation, MeanTranslation, Provenance, explan
 from globece.progress import Monitor
 from globece.space import BoolArray, FloatArray, IntArray
 
+REACHED = 8  # fewest affected inputs that must be reached in time
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Travelled:
@@ -224,7 +226,7 @@ def _reached(
     n = len(q.rows)
     if len(reached) == n:
         return q, large
-    if len(reached) < FEWEST:
+    if len(reached) < REACHED:
         raise TimeLimitError(
             f"time_limit of {search.monitor.time_limit:g} s was over when {len(reached):,} of {n:,} affected inputs "
             "were reached, too few for an audit; allow more time, or give fewer rows"
