@@ -27,7 +27,7 @@ from globece.auditing.settings import AuditSettings
 from globece.auditing.statistics import MEASURES
 from globece.auditing.verdict import Verdict
 from globece.explanation import MeanTranslation
-from globece.io import results
+from globece.io import audits_v1, results
 from globece.io.documents import Format
 from globece.io.plain import Node, numbers
 from globece.io.records import (
@@ -323,6 +323,31 @@ def _read_2(document: Node) -> Audit:
     )
 
 
+def _read_1(document: Node) -> Audit:
+    given = document.keys(*audits_v1.KEYS)
+    explanation = results.FORMAT.read_node(given["explanation"])
+    n, n_rows = explanation.n_affected, explanation.n_rows
+    groups = _groups_from(given["groups"], n_rows)
+    control = None if given["control"].value is None else _groups_from(given["control"], n_rows)
+    cost = given["cost"].vector(n, "affected input", null=np.inf)
+    own = _own_from(given["own"], groups, explanation.n_directions)
+    return Audit(
+        **audits_v1.judged_again(given, explanation, groups, control, cost, own),
+        exchange=_exchange_from(given["exchange"]),
+        criteria=(),
+        by_level=(),
+        as_other=(),
+        explained=explanation,
+        own=own,
+        cost=cost,
+        fold=given["half"].places(n, "affected input", 2),
+        groups=groups,
+        control=control,
+        clusters=None,
+        seed=given["seed"].whole(),
+    )
+
+
 def _own_from(node: Node, groups: Groups, n_directions: int) -> dict[str, tuple[int, ...]]:
     own: dict[str, tuple[int, ...]] = {}
     for item in node.items():
@@ -413,4 +438,4 @@ def schema() -> dict[str, Any]:
     }
 
 
-FORMAT = Format("audit", "an audit", Audit, KEYS, _data, {2: _read_2})
+FORMAT = Format("audit", "an audit", Audit, KEYS, _data, {1: _read_1, 2: _read_2})
