@@ -97,7 +97,7 @@ def _audit(world: World, seed: int, *, checks: bool = False, gap: float = 0.0) -
     blocked = np.concatenate([world.blocked, np.zeros(len(rich) + 1)])
     X = np.column_stack([np.concatenate([income, rich, [-4.0]]), blocked])
     group = np.concatenate([world.group, world.group[: len(rich)], world.group[:1]])
-    more = {}
+    more: dict[str, Any] = {}
     for name, values in world.asked.items():
         if name == "smallest":
             continue

@@ -365,7 +365,16 @@ class Side:
         variance *= 1.0 + float((lone**2).sum() / (own**2).sum())
         all_ = self._by_unit(self.weight)
         df = float((all_**2).sum() ** 2 / (all_**4).sum()) - len(alone)
+        if self.independent:
+            df = min(df, self._satterthwaite(by_unit))
         return Mean(float(np.sqrt(variance)), max(df, 1.0), skew)
+
+    def _satterthwaite(self, by_unit: FloatArray) -> float:
+        """Degrees of freedom of a sum of variances, one per level with two or more people."""
+        parts = np.bincount(self.level, by_unit**2)
+        spare = np.maximum(np.bincount(self.level) - 1, 1)
+        square = float((parts**2 / spare).sum())
+        return float(parts.sum()) ** 2 / square if square > 0 else np.inf
 
     def _by_unit(self, values: FloatArray) -> FloatArray:
         return values if self.independent else np.asarray(np.bincount(self.unit, values), dtype=np.float64)
