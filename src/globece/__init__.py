@@ -7,6 +7,7 @@
 
 from globece.api import audit, explain, who_benefits
 from globece.auditing import Audit, AuditSettings
+from globece.auditing.gates import Gate, check_gate
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
@@ -30,6 +31,7 @@ __all__ = [
     "DirectionGenerator",
     "Explanation",
     "FeatureSpace",
+    "Gate",
     "GlobeCEError",
     "Race",
     "Robust",
@@ -40,6 +42,7 @@ __all__ = [
     "as_model",
     "audit",
     "bradley_terry",
+    "check_gate",
     "explain",
     "who_benefits",
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from globece import formatting, rays
@@ -38,7 +39,9 @@ from globece.robustness import Robustness, robustness
 from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+from globece.tables import read_table
 
+SHOWN = 20  # counterfactuals in a notebook
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
 
 
@@ -154,6 +157,24 @@ class Counterfactuals:
     cost: FloatArray
     before: Any
     after: Any
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what changes for the first of them, as "before -> after"."""
+        columns = read_table(self.before).names
+        rows = []
+        pairs = zip(_records(self.before), _records(self.after), strict=True)
+        for row, cost, (one, other) in list(zip(self.row.tolist(), self.cost.tolist(), pairs, strict=False))[:SHOWN]:
+            same = [a == b or (a != a and b != b) for a, b in zip(one, other, strict=True)]
+            cells = ["" if s else f"{a} -> {b}" for a, b, s in zip(one, other, same, strict=True)]
+            rows.append([f"{row}", formatting.cost(cost), *cells])
+        more = len(self.row) - len(rows)
+        table = formatting.html_table(("Row", "Cost", *map(escape, columns)), rows)
+        return f"{table}<p>and {more:,} more</p>" if more > 0 else table
+
+
+def _records(frame: Any) -> list[Any]:
+    """The rows of a frame, or of a matrix."""
+    return list(frame.tolist()) if isinstance(frame, np.ndarray) else nw.from_native(frame, eager_only=True).rows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +481,7 @@ class Explanation(FieldsOnly, Recourse, Saved):
         """For notebooks: the summary and a chart for each direction."""
         parts = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
         for i in range(self.n_directions):
-            parts.append(f"<h4>Direction {i + 1}</h4>{_chart_html(self.rules_chart(i))}")
+            parts.append(f"<h4>Direction {i + 1}</h4>{self.rules_chart(i)._repr_html_()}")
         return "\n".join(parts)
 
 
@@ -527,16 +548,3 @@ def unknown_note(monitor: Monitor, n_reached: int, n_unknown: int) -> str:
 
 def _directions(n: int) -> str:
     return "1 direction covers" if n == 1 else f"{n} directions cover"
-
-
-def _chart_html(chart: RulesChart) -> str:
-    head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-    table = formatting.html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
-    listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
-    return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
-
-
-def _cell(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,21 @@ class RulesChart:
         if added:
             lines += ["Added along the way: " + "; ".join(added)]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the chart as a table."""
+        head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
+        table = formatting.html_table(
+            head, ([_cell(name, v) for name, v in record.items()] for record in self.records())
+        )
+        listed = "; ".join(f"{a.feature}: {a}" for a in self.additions)
+        return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)
 
 
 def rules_chart(
