@@ -35,7 +35,7 @@ from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.progress import Monitor
 from globece.robustness import Robustness, robustness
-from globece.rules import SPACINGS, RulesChart, rules_chart
+from globece.rules import CHART_HEAD, SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -299,8 +299,8 @@ class Explanation(FieldsOnly, Recourse, Saved):
         """
         i = self._direction(direction)
         spacing = check_choice("spacing", spacing, SPACINGS)
-        Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # not needed for other spacings
-        return rules_chart(self.cost, self.directions[i], Z, self.scalars[i], self.costs[i], rows=rows, spacing=spacing)
+        mine = self.scalars[i], self.costs[i]
+        return rules_chart(self.cost, self.directions[i], self.encoded, *mine, rows=rows, spacing=spacing)
 
     def counterfactuals(self) -> Counterfactuals:
         """The covered inputs before and after, in the user's columns."""
@@ -530,13 +530,4 @@ def _directions(n: int) -> str:
 
 
 def _chart_html(chart: RulesChart) -> str:
-    head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-    table = formatting.html_table(head, ([_cell(name, v) for name, v in record.items()] for record in chart.records()))
-    listed = "; ".join(f"{a.feature}: {a}" for a in chart.additions)
-    return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
-
-
-def _cell(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)
+    return formatting.html_table(CHART_HEAD, chart.table())
