@@ -15,14 +15,17 @@ from globece.explanation import Explanation
 from globece.io import audits, recourse_sets, results  # each enters its format
 from globece.models.compiling.adapt import as_model
 from globece.models.robust import Robust
+from globece.page import pages  # results draw themselves by it
+from globece.page.about import About
 from globece.search import Climb, Race, Search
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
 
-del audits, recourse_sets, results
+del audits, pages, recourse_sets, results
 
 __all__ = [
+    "About",
     "Audit",
     "AuditSettings",
     "Climb",

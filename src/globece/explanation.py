@@ -7,7 +7,6 @@ are plain data derived from it without calling the model again; plots and files 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
 from globece.progress import Monitor
 from globece.robustness import Robustness, robustness
-from globece.rules import CHART_HEAD, SPACINGS, RulesChart, rules_chart
+from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -456,13 +455,6 @@ class Explanation(FieldsOnly, Recourse, Saved):
             f"coverage={self.coverage:.3f}, average_cost={self.average_cost:.3f}, score={self.score:.3f})"
         )
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the summary and a chart for each direction."""
-        parts = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
-        for i in range(self.n_directions):
-            parts.append(f"<h4>Direction {i + 1}</h4>{_chart_html(self.rules_chart(i))}")
-        return "\n".join(parts)
-
 
 def scaled_along(
     case: Case, directions: FloatArray, provenance: Provenance, monitor: Monitor | None = None
@@ -527,7 +519,3 @@ def unknown_note(monitor: Monitor, n_reached: int, n_unknown: int) -> str:
 
 def _directions(n: int) -> str:
     return "1 direction covers" if n == 1 else f"{n} directions cover"
-
-
-def _chart_html(chart: RulesChart) -> str:
-    return formatting.html_table(CHART_HEAD, chart.table())

@@ -60,3 +60,14 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = ("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     heads = "".join(f"<th>{name}</th>" for name in head)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def plain_number(value: float) -> str:
+    """A number as a person writes it: whole ones in full, others with five significant digits.
+
+    >>> plain_number(1234567.0), plain_number(0.123456), plain_number(-2.5)
+    ('1,234,567', '0.12346', '-2.5')
+    """
+    if value == round(value) and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:,.5g}"

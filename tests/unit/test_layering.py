@@ -38,6 +38,7 @@ ORDER = [
     ["auditing", "baselines"],
     ["api"],
     ["io"],
+    ["page"],
     ["__init__", "testing"],
     ["plots", "distributed", "datasets"],
     ["web", "cli"],
@@ -47,10 +48,11 @@ BESIDE = {
     ("parallel", "progress"),
     ("cli", "web"),
 }
-NEVER = {("web", "plots"), ("web", "distributed"), ("plots", "io")}
+NEVER = {("web", "plots"), ("web", "distributed"), ("plots", "io"), ("page", "plots")}
 DELEGATED = {
     ("robustness", "explanation"),  # for its type alone
     ("saving", "io"),  # as well
+    ("saving", "page"),  # as well
     ("explanation", "plots"),
     ("explanation", "web"),
 }  # only inside a function
@@ -60,6 +62,7 @@ CORE = {"numpy", "scipy", "sklearn", "narwhals", "numba"}
 MORE = {
     "cli": {"click", "rich"},
     "plots": {"matplotlib"},
+    "page": {"anywidget", "traitlets"},
     "web": {"starlette", "uvicorn"},
     "distributed": {"dask", "distributed", "pyarrow"},
     "testing": {"pytest"},
