@@ -7,6 +7,7 @@
 
 from globece.api import audit, explain, who_benefits
 from globece.auditing import Audit, AuditSettings
+from globece.comparing import Comparison, compare
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
@@ -29,6 +30,7 @@ __all__ = [
     "Audit",
     "AuditSettings",
     "Climb",
+    "Comparison",
     "CostModel",
     "DirectionGenerator",
     "Explanation",
@@ -43,6 +45,7 @@ __all__ = [
     "as_model",
     "audit",
     "bradley_terry",
+    "compare",
     "explain",
     "who_benefits",
 ]

@@ -30,22 +30,8 @@ class Drawn(Protocol):
 DRAWN: list[Drawn] = []  # the page enters itself
 
 
-class Saved:
-    """A result with a file format of its own."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data, as it is written to JSON."""
-        return FORMATS[type(self)].to_dict(self)
-
-    def to_json(self, path: Any = None) -> str:
-        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
-        return FORMATS[type(self)].write(self, path)
-
-    @classmethod
-    def from_json(cls, source: Any) -> Self:
-        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
-        found: Self = FORMATS[cls].read(source)
-        return found
+class Shown:
+    """A result that has a page."""
 
     def save_html(self, path: Any, *, about: About | None = None) -> None:
         """Write the result as a page: one file that opens from disk, and asks for nothing from anywhere.
@@ -67,3 +53,21 @@ class Saved:
     def _repr_html_(self) -> str:
         """For notebooks: the page's first screen, without scripts and apart from the notebook's styles."""
         return DRAWN[0].quiet(self)
+
+
+class Saved(Shown):
+    """A result with a file format of its own."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data, as it is written to JSON."""
+        return FORMATS[type(self)].to_dict(self)
+
+    def to_json(self, path: Any = None) -> str:
+        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text."""
+        return FORMATS[type(self)].write(self, path)
+
+    @classmethod
+    def from_json(cls, source: Any) -> Self:
+        """Read what :meth:`to_json` wrote, from a path or from the text itself."""
+        found: Self = FORMATS[cls].read(source)
+        return found

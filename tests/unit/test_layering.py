@@ -36,6 +36,7 @@ ORDER = [
     ["robustness"],
     ["explanation"],
     ["auditing", "baselines"],
+    ["comparing"],
     ["api"],
     ["io"],
     ["page"],

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from globece.comparing import Comparison
 from globece.errors import InvalidParameterError, check_instance, describe
 from globece.explanation import Explanation
 from globece.io import files
-from globece.page import explained, rests
+from globece.page import explained, rests, words
 from globece.page.about import About
 from globece.page.arrays import Page
+from globece.page.compared import comparison_page
 from globece.page.html import document, quiet
 from globece.page.widget import widget
 from globece.saving import DRAWN, Drawn
@@ -25,12 +27,12 @@ MAKERS: dict[type, Callable[[Page, Any, About], None]] = {}
 
 def page_of(result: Any, about: About | None = None) -> Page:
     """The page of a result."""
-    words = About() if about is None else check_instance("about", about, About)
+    said = About() if about is None else check_instance("about", about, About)
     if type(result) not in MAKERS:
         kinds = sorted(kind.__name__ for kind in MAKERS)
         raise InvalidParameterError(f"there are pages of {', '.join(kinds)}, and none of {describe(result)}")
     page = Page({"format": "globece.page", "version": VERSION})
-    MAKERS[type(result)](page, result, words)
+    MAKERS[type(result)](page, result, said)
     return page
 
 
@@ -64,7 +66,7 @@ def top(ex: Explanation, about: About) -> dict[str, Any]:
 
 
 def _after_is(ex: Explanation, about: About) -> str:
-    return f"{rests.words.cost_unit(ex.cost)}; {rests.words.cost_example(ex, about)}."
+    return f"{words.cost_unit(ex.cost)}; {words.cost_example(ex, about)}."
 
 
 def features(ex: Explanation, about: About, *, live: bool = False) -> list[dict[str, Any]]:
@@ -102,6 +104,7 @@ def badge(ex: Explanation) -> str:
 
 
 MAKERS[Explanation] = explanation_page
+MAKERS[Comparison] = comparison_page
 
 
 class _Pages(Drawn):

@@ -93,4 +93,4 @@ def histogram(costs: FloatArray, end: float, bins: int = 40) -> tuple[FloatArray
     width = next(m * unit for m in (1, 2, 2.5, 5, 10) if m * unit >= raw * (1 - 1e-9))
     edges = width * (np.arange(math.ceil(end / width - 1e-9) + 2) - 0.5)  # centred on multiples of the width
     counts, _ = np.histogram(costs[np.isfinite(costs)], edges)
-    return edges, counts.astype(np.float64)
+    return np.asarray(edges, dtype=np.float64), counts.astype(np.float64)
