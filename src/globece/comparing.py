@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from globece import formatting
 from globece.auditing import Audit
@@ -159,7 +159,7 @@ def compare(a: Any, b: Any, *, names: Sequence[str] = ("first", "second"), level
     share = check_number("level", level, open_low=True, high=0.5)
     of = tuple(_Rows.of(result) for result in (a, b))
     paired, notes = _same_rows(_explanation(a), _explanation(b))
-    z = float(stats.norm.ppf(1.0 - share / 2.0))
+    z = float(ndtri(1.0 - share / 2.0))
     rows = _measures(of[0], of[1], paired, z)
     if isinstance(a, Audit):
         rows = [*_verdicts(a, b), *_gaps(a, b, of, paired, z), *rows]

@@ -64,7 +64,7 @@ MORE = {
     "cli": {"click", "rich"},
     "plots": {"matplotlib"},
     "page": {"anywidget", "traitlets"},
-    "web": {"starlette", "uvicorn"},
+    "web": {"starlette", "uvicorn", "h11"},
     "distributed": {"dask", "distributed", "pyarrow"},
     "testing": {"pytest"},
 }

@@ -13,6 +13,7 @@ from globece.cli.compare import compare
 from globece.cli.demo import demo
 from globece.cli.explain import explain
 from globece.cli.report import report, verify_report
+from globece.cli.serve import serve
 from globece.errors import GlobeCEError, InvalidParameterError
 from globece.version import __version__
 
@@ -80,3 +81,4 @@ main.add_command(demo)
 main.add_command(explain)
 main.add_command(report)
 main.add_command(verify_report)
+main.add_command(serve)

@@ -118,7 +118,6 @@ told = options._in_order(
         "--describe", metavar="FILE", help="JSON with units, labels, values, people, favourable: words for the page."
     ),
     click.option("--date", default=None, metavar="DATE", help="When this was computed.  [default: today]"),
-    click.option("--include-rows", is_flag=True, help="List the affected inputs one by one; left out by default."),
 )
 
 

@@ -42,6 +42,7 @@ Examples:
 @click.argument("data", metavar="DATA")
 @options.model(required=False)
 @click.option("--out", required=True, metavar="PATH", help="A page (.html), a .zip, or a new folder.")
+@click.option("--include-rows", is_flag=True, help="List the affected inputs one by one; left out by default.")
 @wrapped
 def report(data: str, model: str, out: str, **given: Any) -> None:
     """``globece report``."""
