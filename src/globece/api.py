@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -14,17 +15,25 @@ from globece.auditing import (
     AuditSettings,
     Beneficiaries,
     CandidateSearch,
+    Groups,
     Question,
     beneficiaries,
+    check_training,
+    find_clusters,
     find_groups,
+    guessed_outcome,
+    proxies,
     run_audit,
+    unconstrained,
+    unconstrained_warning,
 )
 from globece.case.affected import Case
 from globece.case.posing import Given, Seed, check_budget, checked, cost_on, generator_of, pose
 from globece.case.verification import trusting
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator
-from globece.errors import InvalidDataError, InvalidParameterError, check_choice, describe
+from globece.errors import GlobeCEWarning, InvalidDataError, InvalidParameterError, check_choice, describe
 from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
 from globece.models.base import Model
 from globece.models.robust import Robust
@@ -33,6 +42,7 @@ from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watchi
 from globece.search import Effort, Search, check_n_directions, find_directions, search_of
 from globece.settings import Settings
 from globece.space import FeatureSpace
+from globece.tables import Table
 from globece.version import __version__
 
 
@@ -132,6 +142,8 @@ def audit(
     by: Any,
     control: Any = None,
     reference: str | None = None,
+    cluster: Any = None,
+    training_rows: Literal["all", "some", "none"] | None = None,
     favourable: Any = None,
     threshold: float | None = None,
     space: FeatureSpace | None = None,
@@ -150,8 +162,8 @@ def audit(
 ) -> Audit:
     """Find out whether one group must travel further than another: recourse bias, with intervals and tests.
 
-    All groups share one pool of candidate directions. Those found on one half of the affected inputs are judged on the
-    other, so that searching and choosing do not make a gap. What makes up the groups is never moved.
+    All groups share one pool of candidate directions. Everybody is judged by those that were found without them, so
+    that searching and choosing do not make a gap. What makes up the groups, or stands for them, is never moved.
 
     Parameters
     ----------
@@ -168,6 +180,11 @@ def audit(
     reference
         Name of the group that the others are compared with; two groups are compared with each other by default, and
         of more each with everybody else.
+    cluster
+        Whose row each row is, where people have several: a column, or an array with a label for each row. Rows of one
+        person are kept together and count as related.
+    training_rows
+        Whether the model was trained on these rows: all, some or none of them. It is only reported.
     n_directions
         Directions that each group, and everybody, may choose; ``"auto"`` for as many as lower the score noticeably.
     audit_settings
@@ -181,7 +198,7 @@ def audit(
     >>> space = FeatureSpace.from_matrix(X, columns=["income", "foreign"])
     >>> au = audit(lambda X: X[:, 0] - X[:, 1] > 6, X, by="foreign", space=space, favourable=True, rng=0)
     >>> au.verdict.conclusion, au.verdict.against
-    ('recourse bias', 'foreign = 1')
+    ('relevant bias', 'foreign = 1')
     """
     settings = checked("settings", settings, Settings, Settings)
     audit_settings = checked("audit_settings", audit_settings, AuditSettings, AuditSettings)
@@ -206,21 +223,45 @@ def audit(
             )
     if reference is not None:
         groups.index(reference, "reference")
+    people = None if cluster is None else find_clusters(cluster, table, rows)
+    training = check_training(training_rows)
     given = given.hold([*groups.features, *(levels.features if levels else ())])
+    stand_in = proxies(given.rows, _parts(by, groups, table, rows))
+    remarks = stand_in.notes(given.space)
+    given = replace(given, rows=replace(given.rows, space=stand_in.hold(given.space)))
+    if free := unconstrained(given.space):
+        remarks.append(unconstrained_warning(free, given.space))
+        warnings.warn(remarks[-1], GlobeCEWarning, stacklevel=2)
     cost = cost_on(cost, given.space)
     seed = int(generator_of(rng).integers(2**31))
     asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         case = pose(model, given, cost=cost, budget=limit, **asked)
+        guessed = None if isinstance(model, tuple) else guessed_outcome(case.model.decide, favourable)
+        if guessed:
+            warnings.warn(guessed, GlobeCEWarning, stacklevel=2)
         candidates = CandidateSearch(wanted, looking, seed, monitor)
+        said: dict[str, Any] = {
+            "guessed": guessed,
+            "remarks": tuple(remarks),
+            "training": training,
+            "seed": int(rng) if isinstance(rng, (int, np.integer)) else None,
+        }
 
         def work(case: Case) -> Audit:
-            question = Question(case, groups, levels, reference)
+            question = Question(case, groups, levels, reference, people, **said)
             return run_audit(question, candidates, audit_settings, _provenance(case.model, looking.described))
 
         found = trusting(case, work)
-    counted = _counted(found.explanation.provenance, case.model, complete=monitor.stopped is None)
-    return replace(found, explanation=replace(found.explanation, provenance=counted))
+    counted = _counted(found.explained.provenance, case.model, complete=monitor.stopped is None)
+    return replace(found, explained=replace(found.explained, provenance=counted))
+
+
+def _parts(by: Any, groups: Groups, table: Table, rows: Rows) -> list[Groups]:
+    """The groups of each column, where there are several, or else the groups."""
+    if not isinstance(by, (list, tuple)) or len(by) < 2:
+        return [groups]
+    return [find_groups(part, table, rows, parameter="by", missing="group") for part in by]
 
 
 def who_benefits(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import globece as gce
 from globece import Audit, AuditSettings, Climb, FeatureSpace, audit
@@ -28,7 +27,7 @@ def rows(n: int = 600, seed: int = 0) -> np.ndarray:
 
 
 def space_of(X: np.ndarray) -> FeatureSpace:
-    return FeatureSpace.from_matrix(X, columns=["income", "debt", "foreign"])
+    return FeatureSpace.from_matrix(X, columns=["income", "debt", "foreign"], immutable=["foreign"])
 
 
 def audited(model: Any, X: np.ndarray, by: Any = "foreign", rng: int = 0, **more: Any) -> Audit:
@@ -37,7 +36,7 @@ def audited(model: Any, X: np.ndarray, by: Any = "foreign", rng: int = 0, **more
 
 @pytest.fixture(scope="module")
 def biased() -> Audit:
-    return audited(GAP_MODEL, rows(), audit_settings=AuditSettings(permutations=499, resamples=200))
+    return audited(GAP_MODEL, rows(), audit_settings=AuditSettings(permutations=499, resamples=200, relevant=0.25))
 
 
 # -- promise 12 ------------------------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ def test_small_groups_are_flagged_not_judged() -> None:
 
 
 def test_a_planted_gap_is_found_with_its_size_and_cause(biased: Audit) -> None:
-    assert biased.verdict.conclusion == "recourse bias"
+    assert biased.verdict.conclusion == "relevant bias"
     assert biased.verdict.against == "foreign = 1"
     (only,) = biased.comparisons
     gap = only.gaps["score"]
@@ -144,28 +143,13 @@ def test_fairlearns_grammar(biased: Audit) -> None:
 
 def test_no_gap_is_told_from_too_little_evidence() -> None:
     X = rows(1200, seed=3)
-    calm = audited(MODEL, X, audit_settings=AuditSettings(permutations=199, resamples=200, checks=False, relevant=1.0))
-    assert calm.verdict.conclusion == "no relevant gap"
+    calm = audited(MODEL, X, audit_settings=AuditSettings(checks=False, relevant=1.0))
+    assert calm.verdict.conclusion == "equivalent"
     assert calm.verdict.against is None
     few = audited(MODEL, rows(110, seed=3), audit_settings=AuditSettings(smallest=10, checks=False, relevant=0.2))
     assert few.verdict.conclusion == "not enough evidence"
     assert "not enough evidence" in few.verdict.text.lower()
-    assert any("power" in warning for warning in few.verdict.warnings)
-
-
-def test_no_recourse_is_a_censored_value() -> None:
-    sample = st.Sample.of(
-        np.array([1.0, np.inf, 3.0, np.inf, np.inf, 2.0]),
-        np.array([0, 0, 0, 1, 1, 1]),
-        np.zeros(6, dtype=int),
-        np.zeros(6, dtype=int),
-        10.0,
-        2,
-    )
-    sums = sample.sums()[0, :, 0]
-    assert st.moments(sums, "coverage").mean == pytest.approx([2 / 3, 1 / 3])
-    assert st.moments(sums, "average_cost").mean == pytest.approx([2.0, 2.0])
-    assert st.moments(sums, "score").mean == pytest.approx([14 / 3, 22 / 3])
+    assert any("probability" in warning for warning in few.verdict.warnings)
 
 
 def test_control_columns_take_away_what_they_explain() -> None:
@@ -184,7 +168,7 @@ def test_more_than_two_groups_a_reference_and_the_correction() -> None:
     found = audited(MODEL, X, by=label)
     assert [c.other for c in found.comparisons] == ["everybody else"] * 3
     p = np.array([c.gaps["score"].p for c in found.comparisons])
-    assert [c.gaps["score"].p_adjusted for c in found.comparisons] == st.holm(p).tolist()
+    assert [c.gaps["score"].p_adjusted for c in found.comparisons] == [st.corrected(one, 3) for one in p]
     assert found.spreads["score"].p >= p.min()
     against = audited(MODEL, X, by=label, reference="b")
     assert [(c.group, c.other) for c in against.comparisons] == [("a", "b"), ("c", "b")]
@@ -215,49 +199,6 @@ def test_inputs_are_never_changed() -> None:
     audited(GAP_MODEL, X, by={"first": mask}, control="foreign")
     gce.who_benefits(GAP_MODEL, X, {"income": 1.0}, by=label, space=space_of(X))
     assert np.array_equal(X, before)
-
-
-# -- the statistics --------------------------------------------------------------------------------------------------
-
-
-def test_relabelling_agrees_with_scipys_permutation_test() -> None:
-    rng = np.random.default_rng(0)
-    cost = np.concatenate([rng.exponential(1.0, 40), rng.exponential(1.6, 60)])
-    label = np.repeat([0, 1], [40, 60])
-    none = np.zeros(100, dtype=int)
-    sample = st.Sample.of(cost, label, none, none, 100.0, 2)
-    null = st.relabelled(sample, 4000, rng)
-    seen = st.contrast(sample.sums()[:, 0], sample.sums()[:, 1], "score")
-    ours = st.p_value(float(seen.t[0]), st.contrast(null[:, 0], null[:, 1], "score").t)
-    a, b = cost[label == 0], cost[label == 1]
-    theirs = stats.permutation_test(
-        (a, b), lambda x, y, axis: stats.ttest_ind(x, y, axis=axis, equal_var=False).statistic,
-        n_resamples=4000, rng=1, vectorized=True,
-    )  # fmt: skip
-    assert float(seen.t[0]) == pytest.approx(theirs.statistic)
-    assert ours == pytest.approx(theirs.pvalue, abs=0.02)
-
-
-def test_intervals_agree_with_scipys_bootstrap() -> None:
-    rng = np.random.default_rng(0)
-    cost, none = rng.exponential(1.0, 80), np.zeros(80, dtype=int)
-    sample = st.Sample.of(cost, none, none, none, 100.0, 1)
-    ours = st.interval(st.moments(st.resampled(sample, 5000, rng)[0, 0], "score").mean, 0.05)
-    theirs = stats.bootstrap((cost,), np.mean, n_resamples=5000, method="percentile", rng=1).confidence_interval
-    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.02)
-
-
-def test_under_no_bias_the_test_rejects_as_often_as_its_level_says() -> None:
-    """On fixed costs; the whole audit's calibration is measured in bench/audit.py."""
-    rng = np.random.default_rng(0)
-    cost = np.where(rng.random(90) < 0.2, np.inf, rng.exponential(2.0, 90))
-    none, rejected = np.zeros(90, dtype=int), 0
-    for _ in range(200):
-        sample = st.Sample.of(cost, (rng.random(90) < 0.35).astype(int), none, none, 10.0, 2)
-        sums, null = sample.sums(), st.relabelled(sample, 199, rng)
-        t = float(st.contrast(sums[:, 0], sums[:, 1], "score").t[0])
-        rejected += st.p_value(t, st.contrast(null[:, 0], null[:, 1], "score").t) <= 0.05
-    assert 2 <= rejected <= 20
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
@@ -371,7 +312,7 @@ def test_groups_of_frames_intersections_bins_and_columns_that_the_model_lacks() 
     y = (X["income"] > 5).astype(int)
     model = LogisticRegression().fit(X[["income", "debt"]], y)
     X["sex"] = np.where(np.arange(400) % 2, "m", "f")
-    found = audit(model, X, by=["sex", {"debt": [2.5]}], rng=0, **QUICK)  # type: ignore[arg-type]
+    found = audit(model, X, by=["sex", {"debt": [2.5]}], rng=0, favourable=1, **QUICK)  # type: ignore[arg-type]
     assert found.groups.names == ("f & debt < 2.5", "f & debt >= 2.5", "m & debt < 2.5", "m & debt >= 2.5")
     assert found.explanation.space.names == ("income", "debt")
     assert not found.explanation.space["debt"].can_move
@@ -446,29 +387,34 @@ def test_who_benefits_given_rubbish_says_so(given: dict[str, Any], message: str)
 
 def test_an_audit_round_trips_and_fits_its_schema(biased: Audit, tmp_path: Any) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    from globece.io.audits import FORMAT
+    from globece.io.audits import FORMAT, schema
 
-    text = biased.to_json(tmp_path / "audit.json")
+    assert FORMAT.schema() == schema()
+    text = biased.to_json(tmp_path / "audit.json", members=True)
     back = Audit.from_json(tmp_path / "audit.json")
-    assert back.to_json() == text
+    assert back.to_json(members=True) == text
     assert back.verdict == biased.verdict
     assert back.subgroups() == biased.subgroups()
-    jsonschema.Draft202012Validator(FORMAT.schema()).validate(json.loads(text))
+    validator = jsonschema.Draft202012Validator(FORMAT.schema())
+    validator.validate(json.loads(text))
+    short = biased.to_json()
+    validator.validate(json.loads(short))
+    assert Audit.from_json(short).to_json() == short
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "reads up to version 1"),
+        ({"version": 99}, "reads up to version 2"),
         ({"format": "globece.explanation"}, "format must be"),
-        ({"half": []}, "half must have"),
+        ({"fold": []}, "fold must have"),
         ({"seed": -1}, "seed must be"),
         ({"own": []}, "everybody"),
         ({"more": 1}, "unknown key"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(biased: Audit, change: dict[str, Any], message: str) -> None:
-    document = biased.to_dict() | change
+    document = biased.to_dict(members=True) | change
     with pytest.raises(gce.GlobeCEError, match=message):
         Audit.from_json(json.dumps(document))
 

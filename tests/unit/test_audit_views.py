@@ -17,13 +17,13 @@ from globece.cli import main
 from globece.datasets.user_studies import UserStudy, black_box_1, black_box_2, least_costs
 from globece.io.frames import read_frame
 
+LOGISTIC = ("--model", "logistic", "--outcome", "approved", "--favourable", "True")
 QUICK = AuditSettings(permutations=499, resamples=200, checks=False)
 
 
 def audited(study: UserStudy, audit_settings: AuditSettings = QUICK) -> Audit:
-    return gce.audit(
-        study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, audit_settings=audit_settings
-    )
+    settings = {"rng": 0, "audit_settings": audit_settings, "favourable": 1}
+    return gce.audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def first() -> Audit:
 
 def test_black_box_1_has_a_model_bias_against_females_and_a_recourse_bias_against_males(first: Audit) -> None:
     """The paper's fig:userstudies: costs 1 and 3 for 90 and 10 % of the females, 2 and 1 for those of the males."""
-    assert first.verdict.conclusion == "recourse bias"
+    assert first.verdict.conclusion == "relevant bias"
     assert first.verdict.against == "Male"
     assert first.verdict.model_bias_against == "Female"
     female, male = first.by_group["Female"], first.by_group["Male"]
@@ -54,7 +54,7 @@ def test_black_box_1_has_a_model_bias_against_females_and_a_recourse_bias_agains
 def test_black_box_2_is_found_at_costs_within_2_percent_of_the_closed_form() -> None:
     study = black_box_2(3000)
     found = audited(study)
-    assert (found.verdict.conclusion, found.verdict.against) == ("recourse bias", "ForeignWorker = 1")
+    assert (found.verdict.conclusion, found.verdict.against) == ("relevant bias", "ForeignWorker = 1")
     optimum = least_costs(study)[found.explanation.rows]
     assert found.cost.mean() <= 1.02 * optimum.mean()
     assert (found.cost <= 1.02 * optimum + 1e-9).all()
@@ -65,7 +65,7 @@ def test_black_box_2_is_found_at_costs_within_2_percent_of_the_closed_form() -> 
 def test_black_box_2_has_no_bias_when_the_group_is_at_random() -> None:
     found = audited(black_box_2(3000, gap=0.0))
     assert found.verdict.against is None
-    assert found.verdict.conclusion == "no relevant gap"
+    assert found.verdict.conclusion == "equivalent"
     assert found.verdict.model_bias_against is None
 
 
@@ -132,23 +132,23 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_shows_a_verdict_and_fails_a_gate(table: Path) -> None:
-    common = (table, "--model", "logistic", "--outcome", "approved", "--by", "sex", "--immutable", "age")
+    common = (table, *LOGISTIC, "--by", "sex", "--immutable", "age")
     file = table.with_name("audit.json")
     done = run(*common, "--fail-above", "0.5", "--json", file, "--figures", table.with_name("figures"))
     assert done.exit_code == 3, done.output
-    assert "recourse bias against f" in done.stdout
-    assert "Failed: the gap" in done.stderr
+    assert "gap against f" in done.stdout
+    assert "Failed: f against m: the gap in score" in done.stderr
     found = Audit.from_json(file)
     assert found.verdict.against == "f"
     assert len(list(table.with_name("figures").glob("*.png"))) == 4
     passed = run(*common, "--fail-above", "9", "--json")
     assert passed.exit_code == 0
-    assert "Passed" in passed.stderr
+    assert "Passed: the worst of 1 comparisons is 'gap, relevance open'" in passed.stderr
     assert json.loads(passed.stdout) == json.loads(file.read_text())
 
 
 def test_the_command_cuts_numbers(table: Path) -> None:
-    done = run(table, "--model", "logistic", "--outcome", "approved", "--by", "age:40,60", "--by", "sex")
+    done = run(table, *LOGISTIC, "--by", "age:40,60", "--by", "sex")
     assert done.exit_code == 0, done.output
     assert "40 <= age < 60 & m" in done.stdout
 
@@ -157,11 +157,11 @@ def test_the_command_cuts_numbers(table: Path) -> None:
     ("words", "message"),
     [
         (("--study", "1", "--by", "sex"), "--study brings its own"),
-        (("DATA", "--model", "logistic", "--outcome", "approved"), "needs DATA, --model and --by"),
-        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "race"), "--by names unknown feature"),
-        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "age"), "say how to bin it"),
-        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "age:old"), "must cut 'age' at numbers"),
-        (("DATA", "--model", "logistic", "--outcome", "approved", "--by", "sex", "--reference", "x"), "reference"),
+        (("DATA", *LOGISTIC), "needs DATA, --model and --by"),
+        (("DATA", *LOGISTIC, "--by", "race"), "--by names unknown feature"),
+        (("DATA", *LOGISTIC, "--by", "age"), "say how to bin it"),
+        (("DATA", *LOGISTIC, "--by", "age:old"), "must cut 'age' at numbers"),
+        (("DATA", *LOGISTIC, "--by", "sex", "--reference", "x"), "reference"),
         (("--study", "1", "--fail-above", "-1"), "--fail-above must be a number"),
     ],
 )
@@ -180,6 +180,6 @@ def test_the_command_reads_its_data_once(table: Path, monkeypatch: pytest.Monkey
         return read_frame(path)
 
     monkeypatch.setattr("globece.cli.task.read_frame", reading)
-    done = run(table, "--model", "logistic", "--outcome", "approved", "--by", "sex", "--reference", "nobody")
+    done = run(table, *LOGISTIC, "--by", "sex", "--reference", "nobody")
     assert "reference" in done.stderr
     assert paths == [str(table)]

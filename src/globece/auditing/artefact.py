@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from globece.auditing.exchange import judged_costs
 from globece.auditing.pool import Pool, within
+from globece.auditing.statistics import Contrast, corrected
 from globece.bounds import lower_bound
 from globece.bundle import bundle
 from globece.case.affected import Case
@@ -16,11 +18,13 @@ from globece.costs import CostModel
 from globece.errors import GlobeCEError
 from globece.pricing import costs_at
 from globece.progress import Monitor, Pace, check_time, is_timed
-from globece.space import FloatArray
+from globece.space import FeatureSpace, FloatArray
 
 BOUND = "lower bound"
 DRAWS = 5  # random weights
 FACTOR = 2.0  # by which a feature's weight may be off, either way
+UNKNOWN_GAP = (np.nan, np.nan, np.nan, np.nan)
+REMAINS = 0.5  # share of a gap that must remain for it to survive
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,11 +35,12 @@ class Version:
     cost: FloatArray
     remark: str
     exact: bool = True  # whether a difference would be conclusive
+    rescaled: bool = False  # whether changes cost something else
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether the verdict holds under one change of the conditions.
+    """Whether the gaps keep their size under one change of the conditions.
 
     Attributes
     ----------
@@ -43,10 +48,10 @@ class Check:
         What was changed.
     scores
         Score of each group under the change.
-    gap, p
-        The headline gap under the change, and its p-value.
+    gap, low, high, p
+        The headline gap under the change, its interval and its p-value, corrected as the audit's own.
     survives
-        Whether it leads to the same verdict; ``None`` if it is inconclusive.
+        Whether gaps keep their size, by their intervals; ``None`` if that cannot be told.
     remark
         Details in words.
     """
@@ -54,62 +59,111 @@ class Check:
     name: str
     scores: Mapping[str, float]
     gap: float
+    low: float
+    high: float
     p: float
     survives: bool | None
     remark: str
 
 
-def checked(
-    versions: Sequence[Version], gaps: FloatArray, p: FloatArray, scores: Sequence[Mapping[str, float]], level: float
-) -> list[Check]:
-    """Whether each version leads to the same verdict as the first, the audit itself.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One version's gaps in score, the overall score, and the score of each group."""
 
-    Parameters
+    gaps: Sequence[Contrast]
+    overall: float
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How gaps are compared across versions.
+
+    Attributes
     ----------
-    versions
-        The audit itself, then the others; those with the same name are several draws of one check.
-    gaps, p
-        The headline gap of each, and its p-value.
-    scores
-        Score of each group under each.
-    level
-        Significance level.
+    alpha
+        Level of each comparison's interval.
+    margin
+        The relevance margin, as a share of the overall score.
+    names
+        Of the comparisons.
+    headline
+        Which of them the verdict is about.
     """
-    same = [_same(gaps[0], p[0], gaps[i], p[i], level) for i in range(len(versions))]
+
+    alpha: float
+    margin: float
+    names: Sequence[str]
+    headline: int
+
+
+def checked(versions: Sequence[Version], results: Sequence[Judged], terms: Terms) -> list[Check]:
+    """Whether the gaps of the first version, the audit itself, keep their size under the others.
+
+    Versions with the same name are several draws of one check.
+    """
     found = []
     for name in dict.fromkeys(v.name for v in versions[1:]):
         mine = [i for i, v in enumerate(versions) if v.name == name]
-        middle = mine[int(np.argsort(gaps[mine], kind="stable")[len(mine) // 2])]
-        survives: bool | None = all(same[i] for i in mine)
-        remark = versions[middle].remark
+        same = [_survivals(results[0], results[i], terms) for i in mine]
+        whole = [_all(each) for each in same]
+        gaps = [results[i].gaps[terms.headline].value for i in mine]
+        middle = int(np.argsort(gaps, kind="stable")[len(gaps) // 2])
+        version, survives, remark = versions[mine[middle]], _all(whole), versions[mine[middle]].remark
         if len(mine) > 1:
-            remark = f"{sum(same[i] for i in mine)} of {len(mine)} draws agree, {remark}"
-        if versions[middle].name == BOUND:
-            pairs = [f"{group} {scores[0][group]:.2f} and {x:.2f}" for group, x in scores[middle].items()]
+            remark = f"{sum(one is True for one in whole)} of {len(mine)} draws agree, {remark}"
+        lost = sorted({terms.names[k] for each in same for k, one in enumerate(each) if one is False})
+        if lost and not survives:
+            remark = f"{remark}; another size for {', '.join(lost)}"
+        if version.name == BOUND:
+            pairs = [f"{g} {results[0].scores[g]:.2f} and {x:.2f}" for g, x in results[mine[middle]].scores.items()]
             remark = f"{remark}; found and bound: {', '.join(pairs)}"
-        if not survives and not versions[middle].exact:
-            # a loose bound that differs is inconclusive: it may be looser for one group than for another
-            survives, remark = None, f"{remark}, too loose to be conclusive"
-        found.append(Check(name, scores[middle], float(gaps[middle]), float(p[middle]), survives, remark))
+            if survives is not True and not version.exact:
+                # a loose bound that differs is inconclusive: it may be looser for one group than for another
+                survives, remark = None, f"{remark}, too loose to be conclusive"
+        elif version.rescaled and np.array_equal(versions[0].cost, version.cost):
+            survives, remark = None, f"{remark}: every cost is the same, so that this check says nothing"
+        gap = results[mine[middle]].gaps[terms.headline]
+        p = corrected(gap.p(), len(terms.names))
+        numbers = (gap.value, *gap.interval(terms.alpha), p)
+        found.append(Check(name, results[mine[middle]].scores, *numbers, survives, remark))
     return found
 
 
-def _same(gap: float, p: float, then_gap: float, then_p: float, level: float) -> bool:
-    """Whether both find a gap of the same sign, or both find none."""
-    if p >= level:
-        return bool(then_p >= level)
-    return bool(then_p < level and np.sign(then_gap) == np.sign(gap))
+def _survivals(audit: Judged, then: Judged, terms: Terms) -> list[bool | None]:
+    """For each comparison whether its gap keeps its size; gaps are compared as shares of the overall score."""
+    found: list[bool | None] = []
+    for one, other in zip(audit.gaps, then.gaps, strict=True):
+        if not (one.known and other.known and audit.overall > 0 and then.overall > 0):
+            found.append(None)
+            continue
+        low, high = (end / audit.overall for end in one.interval(terms.alpha))
+        then_low, then_high = (end / then.overall for end in other.interval(terms.alpha))
+        gap, then_gap = one.value / audit.overall, other.value / then.overall
+        excludes = then_low > 0 or then_high < 0
+        if low > 0 or high < 0:
+            sign = np.sign(gap)
+            keeps = sign * then_gap >= REMAINS * abs(gap)
+            furthest = then_high if sign > 0 else -then_low
+            found.append(True if keeps and excludes else False if not keeps and furthest < abs(gap) else None)
+        elif abs(then_gap) <= terms.margin:
+            found.append(True)
+        else:
+            found.append(False if excludes else None)
+    return found
 
 
-def other_costs(case: Case, pool: Pool, costs_under: Callable[[Pool], FloatArray]) -> Iterator[Version]:
+def _all(same: Sequence[bool | None]) -> bool | None:
+    return False if False in same else None if None in same else True
+
+
+def other_costs(case: Case, pool: Pool) -> Iterator[Version]:
     """The same directions under other cost models: deciles or bins, and random weights.
 
     Parameters
     ----------
     case, pool
         The affected inputs, and the candidates, followed up to :data:`FACTOR` times the budget.
-    costs_under
-        Minimum cost of each input under a pool.
     """
     cost, space = case.cost, case.space
     weights = dict(zip(space.names, cost.weights.tolist(), strict=True))
@@ -120,14 +174,25 @@ def other_costs(case: Case, pool: Pool, costs_under: Callable[[Pool], FloatArray
             name, other = "deciles", CostModel.deciles(space, case.rows.decode(), weights=weights, norm=cost.norm)
         # exact rays are cheap: they are followed again, up to the budget under these costs
         again = _followed(case, pool, other) if case.model.exact else _repriced(case, pool, other)
-        yield Version(name, costs_under(replace(pool, scaled=again)), f"cost by {name} instead of {cost.kind}")
+        collapsed = _collapsed(other if name == "deciles" else cost, space)
+        remark = f"cost by {name} instead of {cost.kind}"
+        if collapsed:
+            remark += (
+                f"; {', '.join(collapsed)}: half the rows or more share one value, so that deciles say little there"
+            )
+        yield Version(name, judged_costs(replace(pool, scaled=again)), remark, rescaled=True)
     rng = np.random.default_rng(0)
     for _ in range(DRAWS):
         # a cost within the budget under these weights is within FACTOR times the budget under the old ones
         factor = FACTOR ** rng.uniform(-1.0, 1.0, len(space.features))
         again = _repriced(case, pool, replace(cost, weights=cost.weights * factor))
         remark = f"each feature's weight off by up to a factor of {FACTOR:g}"
-        yield Version("other weights", costs_under(replace(pool, scaled=again)), remark)
+        yield Version("other weights", judged_costs(replace(pool, scaled=again)), remark)
+
+
+def _collapsed(deciles: CostModel, space: FeatureSpace) -> list[str]:
+    """Features of whose ten deciles fewer than six are left, since many rows share a value."""
+    return [f.name for f in space.movable if f.kind == "continuous" and len(deciles.scales[f.name].knots) <= 6]
 
 
 def least(case: Case) -> Version | Check:
@@ -135,7 +200,7 @@ def least(case: Case) -> Version | Check:
     try:
         bound, exact = _bound(case)
     except GlobeCEError as error:
-        return Check(BOUND, {}, np.nan, np.nan, None, str(error))
+        return Check(BOUND, {}, *UNKNOWN_GAP, None, str(error))
     cost = np.where(bound > case.budget, np.inf, bound)
     remark = "the exact minimum over any change" if exact else "a bound over any change"
     return Version(BOUND, cost, remark, exact)
@@ -158,7 +223,7 @@ def _bound(case: Case) -> tuple[FloatArray, bool]:
 
 def untried(name: str, monitor: Monitor) -> Check:
     """A check for which there was no time."""
-    return Check(name, {}, np.nan, np.nan, None, f"not tried ({monitor.stopped})")
+    return Check(name, {}, *UNKNOWN_GAP, None, f"not tried ({monitor.stopped})")
 
 
 def _followed(case: Case, pool: Pool, cost: CostModel) -> Scaled:

@@ -1,6 +1,7 @@
 """Choices of directions by each group and by everybody, and each group's directions applied to the others.
 
-Everything is read from the pool's matrix of costs. Directions chosen on one half are evaluated on the other.
+Everything is read from the pool's matrix of costs. An input is judged by directions that were found and chosen without
+its fold.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ EVERYBODY = "everybody"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """Directions of each group applied to each other group.
+    """Directions of each group applied to each group.
 
     Attributes
     ----------
@@ -40,34 +41,36 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Candidates chosen on each half: by each group (``by_group[group][half]``), and by everybody."""
+    """Candidates chosen without each fold: by each group (``by_group[group][fold]``), and by everybody."""
 
-    by_group: tuple[tuple[IntArray, IntArray], ...]
-    everybody: tuple[IntArray, IntArray]
+    by_group: tuple[tuple[IntArray, ...], ...]
+    everybody: tuple[IntArray, ...]
 
 
 def choose(pool: Pool, members: Sequence[IntArray], search: CandidateSearch, budget: float) -> Choice:
-    """Choose the best candidates for each group, and for everybody, on each half, from the candidates of that half."""
+    """Choose the best candidates for each group, and for everybody, without each fold."""
 
-    def both(inputs: IntArray) -> tuple[IntArray, IntArray]:
-        if not pool.half.any():  # not split
-            best = pool.best(inputs, None, search, budget)
-            return best, best
-        first, second = (pool.best(inputs[pool.half[inputs] == h], h, search, budget) for h in (0, 1))
-        return first, second
+    def each(inputs: IntArray) -> tuple[IntArray, ...]:
+        if not pool.is_split:
+            return (pool.best(inputs, None, search, budget),)
+        return tuple(pool.best(inputs[pool.fold[inputs] != f], f, search, budget) for f in range(len(pool.from_fold)))
 
-    return Choice(tuple(both(m) for m in members), both(np.arange(len(pool.half))))
+    return Choice(tuple(each(m) for m in members), each(np.arange(len(pool.fold))))
 
 
-def cross_fitted(pool: Pool, by_half: tuple[IntArray, IntArray], inputs: IntArray) -> FloatArray:
-    """Minimum costs of some inputs, each under the directions of the other half."""
+def cross_fitted(pool: Pool, by_fold: Sequence[IntArray], inputs: IntArray) -> FloatArray:
+    """Minimum costs of some inputs, each under the directions that are given for its fold."""
     out = np.full(len(inputs), np.inf)
-    for h in (0, 1):
-        mine = np.flatnonzero(pool.half[inputs] == h)
-        chosen = by_half[1 - h]
+    for f, chosen in enumerate(by_fold):
+        mine = np.flatnonzero(pool.fold[inputs] == f)
         if mine.size and chosen.size:
             out[mine] = pool.cost[np.ix_(chosen, inputs[mine])].min(axis=0)
     return out
+
+
+def judged_costs(pool: Pool) -> FloatArray:
+    """Minimum cost of each input under all candidates that were found without its fold."""
+    return cross_fitted(pool, [pool.without(f) for f in range(len(pool.from_fold))], np.arange(len(pool.fold)))
 
 
 def exchanged(pool: Pool, choice: Choice, names: Sequence[str], members: Sequence[IntArray], budget: float) -> Exchange:

@@ -103,6 +103,34 @@ def find_groups(by: Any, table: Table, rows: Rows, *, parameter: str, missing: s
     return _joined(columns, parameter, missing, described=" and ".join(name for name, _ in named))
 
 
+def find_clusters(cluster: Any, table: Table, rows: Rows) -> IntArray:
+    """Whose row each row is, from 0; a column, or an array with a label for each row, none of them missing."""
+    allowed = "a column, or an array with a label for each row"
+    if isinstance(cluster, str):
+        if cluster in rows.space.names:
+            values = rows.feature(rows.space[cluster])
+        elif cluster not in table.names:
+            known = list(dict.fromkeys([*rows.space.names, *table.names]))
+            raise UnknownFeatureError(f"cluster names unknown column {describe(cluster)}; there are {known}")
+        elif table.is_numeric(cluster):
+            values = table.numbers(cluster)
+        else:
+            codes, _ = table.codes(cluster, [c for c in table.categories(cluster) if c is not None])
+            values = np.where(codes < 0, np.nan, codes)
+    elif _is_labels(cluster):
+        column = _from_labels(np.asarray(cluster), len(rows), "cluster")
+        values = np.where(column.codes < 0, np.nan, column.codes)
+    else:
+        raise wrong("cluster", allowed, cluster)
+    missing = int(np.isnan(values).sum())
+    if missing:
+        raise InvalidDataError(f"cluster is missing in {missing:,} rows; give each of these a label of its own")
+    found = np.unique(values, return_inverse=True)[1].astype(np.int64)
+    if len(found) and not found.any():
+        raise InvalidParameterError(f"cluster says that all {len(rows):,} rows are of one person")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """One column as groups: names, the index of each row's group (-1: missing), and the feature, if it is one."""

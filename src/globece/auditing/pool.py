@@ -1,13 +1,16 @@
 """One pool of candidate directions for all groups, and what each of them does for every affected input.
 
-Half of the affected inputs choose directions and the other half judges them, both ways. So each half climbs its own
-candidates, for everybody in it and for each group in it, and all candidates are then followed on all inputs, once.
+The affected inputs are split into folds. Each fold climbs candidates of its own, for everybody in it and for each group
+in it, and keeps those that help. All candidates are then followed on all inputs, once, and an input is judged by those
+of the other folds only: by directions that were found without it. Each input so has the candidates of several climbs,
+which makes what it pays depend little on how the folds were drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Literal
 
 import numpy as np
@@ -21,13 +24,17 @@ from globece.progress import Monitor, TimeUp
 from globece.rays import BUDGET_SLACK
 from globece.search import Climb, Search, find_directions, greedy
 from globece.search.protocol import MOST_DIRECTIONS, PLATEAU
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
-HALVES = (0, 1)
-LEAST_RAYS = 1000  # that a climb follows for each direction, about
+FOLDS = 6  # an even number: subgroups are searched on one half of them and tested on the other
+LEAST_RAYS = 400  # that a climb follows for each direction, about
+KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
+USEFUL = 0.002  # share by which another candidate must lower the score to be kept
+USEFUL_FOR = 1000  # inputs that this is seen on
+CHOSEN_ON = 4000  # most inputs by which candidates are chosen
 # Shares of the time, where it is limited, by when candidates are climbed, followed, and confirmed; checks come last.
 CLIMBED, FOLLOWED, CONFIRMED = 0.4, 0.7, 0.85
-FEWEST = 8  # affected inputs below which they are not split
+FEWEST = 12  # affected inputs below which they are not split
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +86,10 @@ class Pool:
         Minimum scalars and costs, ``(m, n)``.
     far
         The same within a larger budget, for other prices.
-    from_half
-        Which half's inputs, if any, a candidate was climbed on: ``(2, m)``.
-    half
-        Half of each affected input.
+    from_fold
+        Which folds' inputs a candidate was climbed on: ``(folds, m)``.
+    fold
+        Fold of each affected input.
     seen
         Directions looked at.
     """
@@ -90,8 +97,8 @@ class Pool:
     directions: FloatArray
     scaled: Scaled
     far: Scaled
-    from_half: IntArray
-    half: IntArray
+    from_fold: BoolArray
+    fold: IntArray
     seen: int
 
     @property
@@ -100,47 +107,68 @@ class Pool:
         return self.scaled.cost
 
     @property
-    def by_half(self) -> tuple[IntArray, IntArray]:
-        """The candidates of each half."""
-        return np.flatnonzero(self.from_half[0]), np.flatnonzero(self.from_half[1])
+    def is_split(self) -> bool:
+        """Whether inputs are judged by directions that were found without them."""
+        return len(self.from_fold) > 1
+
+    def without(self, fold: int) -> IntArray:
+        """The candidates that were found without a fold; all of them if the inputs are not split."""
+        if not self.is_split:
+            return np.arange(len(self.directions))
+        return np.flatnonzero(np.delete(self.from_fold, fold, axis=0).any(axis=0))
 
     def only(self, inputs: IntArray) -> Pool:
         """The same for some inputs."""
-        if len(inputs) == len(self.half):
+        if len(inputs) == len(self.fold):
             return self
         scaled, far = (Scaled(s.scalar[:, inputs], s.cost[:, inputs]) for s in (self.scaled, self.far))
-        return replace(self, scaled=scaled, far=far, half=self.half[inputs])
+        return replace(self, scaled=scaled, far=far, fold=self.fold[inputs])
 
-    def best(self, inputs: IntArray, half: int | None, search: CandidateSearch, budget: float) -> IntArray:
-        """The candidates that together cost these inputs least, of those climbed on one half or of all."""
-        mine = np.arange(len(self.directions)) if half is None else self.by_half[half]
-        if not len(inputs):
+    def best(self, inputs: IntArray, fold: int | None, search: CandidateSearch, budget: float) -> IntArray:
+        """The candidates that together cost these inputs least, of those found without a fold or of all."""
+        mine = np.arange(len(self.directions)) if fold is None else self.without(fold)
+        if not len(inputs) or not len(mine):
             return mine[:0]
+        if len(inputs) > CHOSEN_ON:
+            some = np.sort(np.random.default_rng(search.seed).permutation(len(inputs))[:CHOSEN_ON])
+            inputs = inputs[some]
         return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, search.most, search.plateau)]
 
 
-def halves(values: FloatArray, cells: IntArray, salt: int) -> IntArray:
-    """Split inputs into two halves, each cell (a group at a level) as evenly as can be.
+def folds(values: FloatArray, cells: IntArray, salt: int, n: int, cluster: IntArray | None = None) -> IntArray:
+    """Split inputs into folds, each cell (a group at a level) as evenly as can be, and nobody's rows apart.
 
     The split depends on the inputs' content alone, not on how they are arranged or what the groups are called.
     """
-    half = np.zeros(len(values), dtype=np.int64)
-    order = content_order(values, salt)
+    if cluster is not None:  # a person goes where one of their rows goes
+        order = content_order(values, salt)
+        _, first, whose = np.unique(cluster[order], return_index=True, return_inverse=True)
+        one_each = order[first]
+        found = np.empty(len(values), dtype=np.int64)
+        found[order] = folds(values[one_each], cells[one_each], salt, n)[whose]
+        return found
+    fold = np.zeros(len(values), dtype=np.int64)
     for cell in np.unique(cells):
-        mine = order[cells[order] == cell]
-        half[mine] = np.arange(len(mine)) % 2
-    return half
+        mine = np.flatnonzero(cells == cell)
+        mine = mine[content_order(values[mine], salt)]
+        fold[mine] = (_start(values[mine[0]], salt) + np.arange(len(mine))) % n
+    return fold
+
+
+def _start(row: FloatArray, salt: int) -> int:
+    """A number that depends on a row's content, so that cells of a few rows do not all begin with the same fold."""
+    return int.from_bytes(blake2b((row + 0.0).tobytes(), digest_size=4, salt=salt.to_bytes(8, "little")).digest())
 
 
 def gather(
     case: Case,
     members: Sequence[IntArray],
-    half: IntArray,
+    fold: IntArray,
     search: CandidateSearch,
     reach: float = 1.0,
     shares: tuple[float, float] = (CLIMBED, FOLLOWED),
 ) -> tuple[Pool, IntArray]:
-    """Climb candidates for everybody and for some groups in each half, and follow all of them on all inputs.
+    """Climb candidates for everybody and for some groups in each fold, and follow all of them on all inputs.
 
     Parameters
     ----------
@@ -148,8 +176,8 @@ def gather(
         Whose affected inputs travel.
     members
         Inputs of each group that has candidates of its own.
-    half
-        Half of each input.
+    fold
+        Fold of each input.
     search
         How to look for candidates.
     reach
@@ -165,26 +193,24 @@ def gather(
     Raises
     ------
     TimeLimitError
-        If the time was over before each half had a candidate, or before anybody was reached.
+        If the time was over before each fold had a candidate, or before anybody was reached.
     """
     everybody = np.arange(len(case.inputs))
     found: list[FloatArray] = []
     origin: list[int] = []
     seen = 0
-    halves_ = np.unique(half).tolist()
-    for left, h in zip(range(len(halves_), 0, -1), halves_, strict=True):
-        mine = [m[half[m] == h] for m in (everybody, *members)]
+    numbers = np.unique(fold).tolist()
+    for left, f in zip(range(len(numbers), 0, -1), numbers, strict=True):
+        mine = [m[fold[m] == f] for m in (everybody, *members)]
         parts = [case.searched(m) for m in mine if len(m)]
         made, n = _candidates(parts, search, len(everybody), shares[0], left * len(parts))
         seen += n
-        found += made
-        origin += [h] * sum(map(len, made))
+        found.append(made)
+        origin += [f] * len(made)
     directions, which = np.unique(case.cost.normalise(np.vstack(found)), axis=0, return_inverse=True)
-    from_half = np.zeros((2, len(directions)), dtype=np.int64)
-    from_half[origin, which.ravel()] = 1
-    if len(np.unique(half)) == 1:
-        from_half[:] = 1
-    far = Scaled(np.empty((len(directions), len(half))), np.empty((len(directions), len(half))))
+    from_fold = np.zeros((max(numbers) + 1, len(directions)), dtype=bool)
+    from_fold[origin, which.ravel()] = True
+    far = Scaled(np.empty((len(directions), len(fold))), np.empty((len(directions), len(fold))))
 
     def work(part: IntArray) -> None:
         some = replace(case.part(part), budget=reach * case.budget)
@@ -193,8 +219,8 @@ def gather(
 
     search.monitor.begin(shares[1])
     first, most = first_batch(case, search.monitor), case.inputs.at_once
-    reached = in_reach(len(half), work, search.monitor, first=first, most=most)
-    return Pool(directions, within(far, case.budget), far, from_half, half, seen).only(reached), reached
+    reached = in_reach(len(fold), work, search.monitor, first=first, most=most)
+    return Pool(directions, within(far, case.budget), far, from_fold, fold, seen).only(reached), reached
 
 
 def first_batch(case: Case, monitor: Monitor) -> int:
@@ -210,8 +236,8 @@ def within(scaled: Scaled, budget: float) -> Scaled:
 
 def _candidates(
     parts: Sequence[Affected], search: CandidateSearch, n_inputs: int, share: float, left: int
-) -> tuple[list[FloatArray], int]:
-    """Candidates of everybody, who come first, and of groups in one half; and how many directions were looked at.
+) -> tuple[FloatArray, int]:
+    """Candidates of everybody, who come first, and of groups in one fold; and how many directions were looked at.
 
     Where there is a time limit, each climb gets its part of what is left of a share of it; a group for which there is
     no time has the candidates of the others.
@@ -246,7 +272,23 @@ def _candidates(
                 more.append(one_turn_more(part, climbed[i], others, search.most, search.seed))
         except TimeUp as why:
             monitor.interrupt(why)
-    return [*climbed, *(directions for directions in more if len(directions))], seen
+    every = np.vstack([*climbed, *more])
+    try:
+        every = _useful(parts, every, search.most)
+    except TimeUp as why:
+        monitor.interrupt(why)
+    return every, seen
+
+
+def _useful(parts: Sequence[Affected], directions: FloatArray, most: int) -> FloatArray:
+    """The candidates that help everybody, or a group, in the fold in which they were found."""
+    kept: list[int] = []
+    for part in parts:
+        order = content_order(part.inputs, 0)[:USEFUL_FOR]
+        some = replace(part, inputs=part.inputs[np.sort(order)])
+        cost = scale(some, directions, model=part.model.thinned(ROUGH_POINTS)).cost
+        kept += greedy(cost, part.budget, max(KEPT, most), USEFUL).tolist()
+    return directions[np.unique(kept)]
 
 
 def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int) -> Search:

@@ -10,6 +10,9 @@ import numpy as np
 
 from globece import formatting
 from globece.auditing.artefact import Check
+from globece.auditing.basis import Basis
+from globece.auditing.conclusions import CONCLUSIONS
+from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
 from globece.auditing.measures import Comparison, Measures, Spread
@@ -17,10 +20,10 @@ from globece.auditing.settings import AuditSettings
 from globece.auditing.statistics import MEASURES
 from globece.auditing.subgroups import Subgroup, worst_subgroups
 from globece.auditing.verdict import Verdict
-from globece.errors import check_choice, check_instance, check_number
-from globece.explanation import Explanation
+from globece.errors import InvalidParameterError, check_choice, check_flag, check_instance, check_number
+from globece.explanation import Explanation, MeanTranslation
 from globece.kept import freeze
-from globece.saving import Saved
+from globece.saving import FORMATS, Saved
 from globece.space import FloatArray, IntArray
 
 ALL_MEASURES = ("rejection_rate", *MEASURES)
@@ -35,31 +38,40 @@ class Audit(Saved):
     overall, by_group
         Measures of all rows, and of each group by name; see :class:`globece.auditing.measures.Measures`.
     comparisons
-        Each group against the others, with intervals and tests.
+        Each group against the others, with intervals, tests, and what follows from them: the decision table.
     exchange
         Each group's directions applied to each group.
     checks
-        Whether the verdict holds with more candidates, other costs, and lower bounds.
+        Whether gaps keep their size with more candidates, other costs, and lower bounds.
     verdict
         The conclusion.
-    explanation
-        All directions that a group, or everybody, chose on all affected inputs, with their scalars and costs.
-        ``explanation_of`` gives a group's part.
+    explained
+        All directions that a group, or everybody, chose on all affected inputs, with their scalars and costs; without
+        the inputs, if the audit was read from a file that has no members. ``explanation`` gives the same, or raises if
+        it has no inputs; ``explanation_of`` gives a group's part.
     own
-        Positions of each group's directions, and of everybody's, among those of ``explanation``.
+        Positions of each group's directions, and of everybody's, among those of ``explained``.
+    curves, translations
+        The cost curve of each group and of everybody, and what recourse changes for them.
     cost
-        Minimum cost of each affected input under all candidates of the other half, which all groups share; ``inf``
-        where there is no recourse. All measures and tests are based on it.
-    half
-        Half of each affected input.
+        Minimum cost of each affected input under all candidates that were found without its fold, which all groups
+        share; ``inf`` where there is no recourse. All measures and tests are based on it.
+    fold
+        Fold of each affected input.
     groups, control
         The groups of all rows, and the levels within which they were compared.
+    clusters
+        Whose row each row is; ``None`` if each is of another person.
     spreads
         For each measure the groups furthest apart.
     settings
         Its settings.
+    basis
+        What it rests on: everything that changes its answer.
     seed
         The seed of all random draws.
+    members
+        Whether it has the rows, groups and costs of each person.
     """
 
     overall: Measures
@@ -68,18 +80,23 @@ class Audit(Saved):
     exchange: Exchange
     checks: tuple[Check, ...]
     verdict: Verdict
-    explanation: Explanation
+    explained: Explanation
     own: Mapping[str, tuple[int, ...]]
+    curves: Mapping[str, Curve]
+    translations: Mapping[str, MeanTranslation]
     cost: FloatArray
-    half: IntArray
+    fold: IntArray
     groups: Groups
     control: Groups | None
+    clusters: IntArray | None
     spreads: Mapping[str, Spread]
     settings: AuditSettings
+    basis: Basis
     seed: int
+    members: bool = True
 
     def __post_init__(self) -> None:
-        freeze(self, "cost", "half")
+        freeze(self, "cost", "fold", *(() if self.clusters is None else ("clusters",)))
 
     # -- as in fairlearn -----------------------------------------------------------------------------------------
 
@@ -88,10 +105,13 @@ class Audit(Saved):
     ) -> float:
         """Largest difference in a measure, between two groups or between a group and everybody; ``nan`` if none.
 
-        Only groups that are large enough count. Its interval and p are in ``spreads``.
+        Only groups that are large enough count. Its interval and p are in ``spreads``. With ``control`` it is the
+        difference within levels, as in the verdict; there is none to everybody then.
         """
         values = self._values(measure)
         check_choice("method", method, ("between_groups", "to_overall"))
+        if self._is_adjusted(measure, method):
+            return abs(self.spreads[measure].value) if measure in self.spreads else np.nan
         if method == "to_overall":
             whole = getattr(self.overall, measure)
             return float(np.abs(values - float(whole)).max()) if values.size else np.nan
@@ -102,16 +122,30 @@ class Audit(Saved):
     ) -> float:
         """Smallest ratio of a measure, of one group to another or between a group and everybody; ``nan`` if none.
 
-        1 if all are equal. Only groups that are large enough count.
+        1 if all are equal. Only groups that are large enough count. With ``control`` it is that of the two groups
+        furthest apart within levels.
         """
         values = self._values(measure)
         check_choice("method", method, ("between_groups", "to_overall"))
+        if self._is_adjusted(measure, method):
+            two = self.spreads[measure].values if measure in self.spreads else (np.nan, np.nan)
+            return _ratio(min(two), max(two))
         if not values.size:
             return np.nan
         if method == "between_groups":
             return _ratio(float(values.min()), float(values.max()))
         whole = float(getattr(self.overall, measure))
         return min(_ratio(min(value, whole), max(value, whole)) for value in values.tolist())
+
+    def _is_adjusted(self, measure: str, method: str) -> bool:
+        """Whether a difference is taken within levels of the control."""
+        if self.control is None or measure == "rejection_rate":
+            return False
+        if method == "to_overall":
+            raise InvalidParameterError(
+                "method='to_overall' has no value within levels of a control; take 'between_groups', or see comparisons"
+            )
+        return True
 
     def group_max(self, measure: str = "score") -> float:
         """Largest value of a measure among the groups that are large enough."""
@@ -126,21 +160,86 @@ class Audit(Saved):
         found = [float(getattr(m, measure)) for m in self.by_group.values() if m.judged]
         return np.array([value for value in found if not np.isnan(value)], dtype=np.float64)
 
+    def decisions(self) -> Any:
+        """The decision table: one row per comparison, the worst first; a frame of the type that was given."""
+        ranked = sorted(self.comparisons, key=lambda c: CONCLUSIONS.index(c.decision.conclusion))
+        columns: dict[str, Any] = {
+            "group": [c.group for c in ranked],
+            "other": [c.other for c in ranked],
+            "conclusion": [c.decision.conclusion for c in ranked],
+        }
+        named = {name: np.array(values, dtype=object) for name, values in columns.items()}
+        for name in ("value", "low", "high", "p_adjusted", "detectable"):
+            named["gap" if name == "value" else name] = np.array([getattr(c.gaps["score"], name) for c in ranked])
+        for name in ("margin", "p_within", "power"):
+            named[name] = np.array([getattr(c.decision, name) for c in ranked])
+        return self.explained.space.table.like(named)
+
     def to_frame(self) -> Any:
         """One row per group, and one for everybody; a frame of the type that was given."""
         rows = {**self.by_group, EVERYBODY: self.overall}
         columns: dict[str, Any] = {"group": np.array(list(rows), dtype=object)}
         for name in ("n", "affected", *ALL_MEASURES, "median_cost", "judged"):
             columns[name] = np.array([getattr(m, name) for m in rows.values()])
-        for name in MEASURES:
+        for name in ALL_MEASURES:
             for end, side in enumerate(("low", "high")):
                 columns[f"{name}_{side}"] = np.array([getattr(m, f"{name}_interval")[end] for m in rows.values()])
-        return self.explanation.space.table.like(columns)
+        return self.explained.space.table.like(columns)
+
+    # -- members -------------------------------------------------------------------------------------------------
+
+    @property
+    def explanation(self) -> Explanation:
+        """All directions that a group, or everybody, chose on all affected inputs."""
+        self._need_members()
+        return self.explained
+
+    def _need_members(self) -> None:
+        if not self.members:
+            raise InvalidParameterError(
+                "this audit was read from a file without its members; write it with to_json(path, members=True) to keep "
+                "each person's row, group and cost"
+            )
+
+    def without_members(self) -> Audit:
+        """The same without the rows, groups and costs of each person."""
+        nobody, none = np.zeros(0, dtype=np.int64), np.zeros((self.explained.n_directions, 0))
+        ex = self.explained
+        known = ex.n_affected + ex.n_unknown if self.members else ex.n_unknown
+        return replace(
+            self,
+            explained=replace(
+                ex, encoded=ex.encoded[nobody], rows=nobody, scalars=none, costs=none, n_unknown=known, model=None
+            ),
+            cost=none[:0].reshape(0),
+            fold=nobody,
+            groups=replace(self.groups, labels=nobody),
+            control=None if self.control is None else replace(self.control, labels=nobody),
+            clusters=None,
+            members=False,
+        )
+
+    def to_dict(self, *, members: bool = False) -> dict[str, Any]:
+        """Return the audit as plain data, as :meth:`to_json` writes it."""
+        return FORMATS[Audit].to_dict(self if check_flag("members", members) else self.without_members())
+
+    def to_json(self, path: Any = None, *, members: bool = False) -> str:
+        """Write versioned JSON to ``path``, in one piece or not at all, and return it as text.
+
+        Parameters
+        ----------
+        path
+            Where to; ``None`` only returns the text.
+        members
+            Whether to write the row, group and cost of each person too.
+        """
+        return FORMATS[Audit].write(self if check_flag("members", members) else self.without_members(), path)
 
     # -- views ---------------------------------------------------------------------------------------------------
 
     def labels(self) -> IntArray:
         """Group of each affected input; -1 for none."""
+        self._need_members()
         return self.groups.labels[self.explanation.rows]
 
     def costs_of(self, group: str) -> FloatArray:
@@ -155,14 +254,7 @@ class Audit(Saved):
         else:
             mine = np.arange(ex.n_affected)
         chosen = np.array(self.own.get(group, self.own[EVERYBODY]), dtype=np.int64)
-        return replace(
-            ex,
-            directions=ex.directions[chosen],
-            encoded=ex.encoded[mine],
-            rows=ex.rows[mine],
-            scalars=ex.scalars[np.ix_(chosen, mine)],
-            costs=ex.costs[np.ix_(chosen, mine)],
-        )
+        return part_of(ex, chosen, mine)
 
     def subgroups(self, *, conditions: int = 2, top: int = 5, smallest: int | None = None) -> tuple[Subgroup, ...]:
         """The subgroups with the worst recourse, found on one half and confirmed on the other.
@@ -176,9 +268,11 @@ class Audit(Saved):
         smallest
             Fewest affected inputs of a subgroup; by default as for groups.
         """
-        least = self.settings.smallest if smallest is None else smallest
+        self._need_members()
+        without = float(np.isinf(self.cost).mean()) if len(self.cost) else 0.0
+        least = self.settings.least(without) if smallest is None else smallest
         return worst_subgroups(
-            self.explanation.space, self.explanation.inputs, self.cost, self.half, self.explanation.budget,
+            self.explanation.space, self.explanation.inputs, self.cost, self.fold % 2, self.explanation.budget,
             conditions=conditions, top=top, smallest=least, permutations=self.settings.permutations, seed=self.seed,
         )  # fmt: skip
 
@@ -199,14 +293,27 @@ class Audit(Saved):
         against = f", against={v.against!r}" if v.against else ""
         return f"Audit(by={self.groups.by!r}, groups={len(self.groups)}, conclusion={v.conclusion!r}{against})"
 
-    # -- files ---------------------------------------------------------------------------------------------------
+
+def part_of(ex: Explanation, chosen: IntArray, members: IntArray) -> Explanation:
+    """An explanation with some of its directions, for some of its affected inputs."""
+    return replace(
+        ex,
+        directions=ex.directions[chosen],
+        encoded=ex.encoded[members],
+        rows=ex.rows[members],
+        scalars=ex.scalars[np.ix_(chosen, members)],
+        costs=ex.costs[np.ix_(chosen, members)],
+    )
 
 
 def check_exceeds(audit: Audit, gap: float) -> bool:
-    """Whether a recourse bias larger than ``gap`` was found, for use in a CI gate."""
+    """Whether any group's gap in score is significant and larger than ``gap``, or unknown; see :mod:`.gates`."""
     check_instance("audit", audit, Audit)
     gap = check_number("gap", gap)
-    return audit.verdict.against is not None and abs(audit.verdict.size) > gap
+    found = [c.gaps["score"] for c in audit.comparisons]
+    known = [g for g in found if np.isfinite([g.value, g.p_adjusted]).all()]
+    level = audit.settings.level
+    return len(known) < len(found) or not found or any(g.p_adjusted < level and abs(g.value) > gap for g in known)
 
 
 def _ratio(smaller: float, larger: float) -> float:

@@ -1,131 +1,112 @@
-"""Run an audit: halves, one pool of candidates, choices, measures, comparisons, checks, verdict."""
+"""Run an audit: folds, one pool of candidates, choices, measures, comparisons, checks, verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from globece.auditing import artefact
 from globece.auditing import statistics as st
-from globece.auditing.artefact import Check, Version
-from globece.auditing.exchange import EVERYBODY, Choice, choose, cross_fitted, exchanged
+from globece.auditing.artefact import Check
+from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
+from globece.auditing.checking import Found, checks
+from globece.auditing.curves import curves_of
+from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged
 from globece.auditing.groups import Groups
 from globece.auditing.measures import (
     Compared,
-    Comparison,
-    Interval,
+    Measures,
     compare,
-    compare_scores,
+    intervals_of,
     measured,
     pairs_of,
     rejections,
 )
-from globece.auditing.pool import CONFIRMED, FEWEST, CandidateSearch, Pool, first_batch, gather, halves
-from globece.auditing.result import Audit
+from globece.auditing.pool import CONFIRMED, FEWEST, FOLDS, CandidateSearch, Pool, first_batch, folds, gather
+from globece.auditing.question import Question
+from globece.auditing.result import Audit, part_of
 from globece.auditing.settings import AuditSettings
-from globece.auditing.verdict import conclude, headline
-from globece.case.affected import Case
+from globece.auditing.verdict import Evidence, conclude, headline
 from globece.case.recourse import score
 from globece.case.scaling import Scaled, in_reach, scale
 from globece.case.verification import confirmed
 from globece.errors import TimeLimitError
-from globece.explanation import Explanation, Provenance, explanation_of, unknown_note
-from globece.progress import Monitor, TimeUp
+from globece.explanation import Explanation, MeanTranslation, Provenance, explanation_of, unknown_note
+from globece.progress import Monitor
 from globece.space import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """The question of an audit.
+class Travelled:
+    """What was found for the affected inputs.
 
     Attributes
     ----------
-    case
-        The model, all rows, which of them are affected, and what changes cost.
-    groups, control
-        The groups, and the levels of the control columns within which they are compared.
-    reference
-        The group that the others are compared with; everybody else by default.
+    question
+        With only the inputs that were reached in time.
+    large
+        Groups that have candidates of their own.
+    pool, cost
+        All candidates, and what each input pays under those found without it.
+    choice, final
+        Directions chosen without each fold, and on all inputs.
     """
 
-    case: Case
-    groups: Groups
-    control: Groups | None = None
-    reference: str | None = None
-
-    @property
-    def rows(self) -> IntArray:
-        """Positions of the affected inputs, except the unknown ones."""
-        return self.case.affected
-
-    def n_unknown(self, group: int) -> int:
-        """Number of unknown affected inputs of a group."""
-        return int((self.groups.labels[self.case.unknown] == group).sum())
-
-    def members(self, names: Sequence[str] | None = None) -> list[IntArray]:
-        """Affected inputs of each group, or of the groups named."""
-        label = self.groups.labels[self.rows]
-        some = self.groups.names if names is None else names
-        return [np.flatnonzero(label == self.groups.index(name)) for name in some]
-
-    def levels(self) -> IntArray:
-        """Level of the control columns of each row; 0 if there are none."""
-        if self.control is None:
-            return np.zeros(len(self.case.rows), dtype=np.int64)
-        return np.maximum(self.control.labels, 0)
+    question: Question
+    large: list[str]
+    pool: Pool
+    cost: FloatArray
+    choice: Choice
+    final: Mapping[str, IntArray]
 
 
 def run_audit(question: Question, search: CandidateSearch, settings: AuditSettings, provenance: Provenance) -> Audit:
     """Answer the question; see :func:`globece.audit`."""
-    q, large, pool, choice, final = _directions(question, search, settings)
-    case, budget = q.case, q.case.budget
-    half = pool.half
-    cost = cross_fitted(pool, pool.by_half, np.arange(len(q.rows)))
-    compared = _compared(q, large, cost, half, settings, search.seed)
-    stopped = _stopped(q, search.monitor)
-    provenance = replace(provenance, notes=(*provenance.notes, *stopped))
-    notes = [*provenance.notes, *_notes(q, large, half, settings)]
-    comparisons = _with_rejections(q, large, compared.comparisons, settings)
-    checks: tuple[Check, ...] = ()
-    if settings.checks and comparisons and len(q.rows):
-        checks = tuple(_checks(q, pool, large, cost, comparisons, search, settings))
-    by_group = {
-        name: measured(
-            int(n), cost[m], budget, unknown=q.n_unknown(i), **_intervals(name, large, len(m), compared, settings)
-        )
-        for i, (name, n, m) in enumerate(zip(q.groups.names, q.groups.sizes, q.members(), strict=True))
-    }
-    own, explanation = _explanation(case, pool, final, provenance)
-    rests = (
-        f"{len(q.rows):,} affected inputs of {len(case.rows):,} rows, grouped by {q.groups.by}",
-        f"{len(pool.directions)} candidate directions shared by all groups, of {pool.seen:,} examined; those found on "
-        "one half of the inputs are evaluated on the other",
-        f"{provenance.method} minimum scalars; cost by {case.cost.kind}, {case.cost.norm}; budget {budget:g}",
-        f"{settings.permutations:,} relabellings, {settings.resamples:,} bootstrap samples, Holm's correction",
+    found = _travelled(question, search, settings)
+    q, pool, cost, budget = found.question, found.pool, found.cost, found.question.case.budget
+    least = settings.least(float(np.isinf(cost).mean()) if len(cost) else 0.0)
+    sizes = dict(zip(q.groups.names, map(len, q.members()), strict=True))
+    names = [name for name in found.large if sizes[name] >= least]
+    provenance = replace(provenance, notes=(*provenance.notes, *_stopped(q, search.monitor)))
+    margin = settings.margin(score(q.sample(names, cost).cost, budget)) if names else np.nan
+    compared = _compared(q, names, cost, settings, margin)
+    comparisons = compared.comparisons
+    main = headline(comparisons)
+    checked: tuple[Check, ...] = ()
+    if settings.checks and main is not None and len(q.rows):
+        checked = checks(Found(q, names, pool, cost, comparisons, comparisons.index(main)), search, settings)
+    by_group = _by_group(q, names, cost, compared, settings, least)
+    basis = _basis(q, pool, provenance)
+    own, explanation = _explanation(q, pool, found.final, provenance)
+    evidence = Evidence(
+        comparisons=comparisons,
+        by_group=by_group,
+        checks=checked,
+        settings=settings,
+        basis=basis,
+        remarks=tuple(_remarks(q, names, pool, provenance)),
+        example=_example(q, explanation),
     )
     return Audit(
-        overall=measured(
-            len(case.rows),
-            cost,
-            budget,
-            unknown=len(case.unknown),
-            **_overall(cost, half, budget, settings, search.seed),
-        ),
+        overall=_overall(q, cost, settings),
         by_group=by_group,
         comparisons=comparisons,
-        exchange=exchanged(pool, choice, large, q.members(large), budget),
-        checks=checks,
-        verdict=conclude(comparisons, by_group, checks, settings, rests, notes),
-        explanation=explanation,
-        own=own,
+        exchange=exchanged(pool, _chosen_by(found, names), names, q.members(names), budget),
+        checks=checked,
+        verdict=conclude(evidence),
+        explained=explanation,
+        own={name: picked for name, picked in own.items() if name == EVERYBODY or name in names},
+        curves=curves_of(cost, {**dict(zip(names, q.members(names), strict=True)), EVERYBODY: None}, budget, settings),
+        translations=_translations(q, names, own, explanation),
         cost=cost,
-        half=half,
+        fold=pool.fold,
         groups=q.groups,
         control=q.control,
+        clusters=q.cluster,
         spreads=compared.spreads,
         settings=settings,
+        basis=basis,
         seed=search.seed,
     )
 
@@ -138,53 +119,94 @@ def _stopped(q: Question, monitor: Monitor) -> list[str]:
 
 
 def _large(q: Question, settings: AuditSettings) -> list[str]:
-    """The groups with enough affected inputs."""
-    sizes = {name: len(m) for name, m in zip(q.groups.names, q.members(), strict=True)}
-    return [name for name in q.groups.names if sizes[name] >= settings.smallest]
+    """The groups with enough affected inputs, as far as can be told before costs are known."""
+    sizes = dict(zip(q.groups.names, map(len, q.members()), strict=True))
+    return [name for name in q.groups.names if sizes[name] >= settings.least()]
 
 
-def _directions(
-    q: Question, search: CandidateSearch, settings: AuditSettings
-) -> tuple[Question, list[str], Pool, Choice, dict[str, IntArray]]:
-    """Halves, candidates, and choices on halves and on all inputs; every counterfactual is predicted again.
+# -- who pays what -----------------------------------------------------------------------------------------------------
+
+
+def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) -> Travelled:
+    """Folds, candidates and choices; every counterfactual that counts is predicted again.
 
     Inputs that were not reached in time are unknown in all that is returned.
     """
     n, monitor = len(q.rows), search.monitor
-    large = _large(q, settings)
     none = np.zeros(0, dtype=np.int64)
     if not n:
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
-        pool = Pool(np.empty((0, q.case.space.width)), empty, empty, np.empty((2, 0), dtype=np.int64), none, 0)
-        return q, large, pool, Choice((), (none, none)), {EVERYBODY: none}
-    cells = (q.groups.labels * (q.levels().max() + 1) + q.levels())[q.rows]
-    half = halves(q.case.inputs.values, cells, search.seed) if n >= FEWEST else np.zeros(n, dtype=np.int64)
-    reach = artefact.FACTOR if settings.checks and q.case.model.exact else 1.0
-    pool, reached = gather(q.case, q.members(large), half, search, reach)
+        nobody = Pool(np.empty((0, q.case.space.width)), empty, empty, np.empty((1, 0), dtype=bool), none, 0)
+        return Travelled(q, _large(q, settings), nobody, np.zeros(0), Choice((), (none,)), {EVERYBODY: none})
+    fold = _folds(q, search.seed)
+    large = _large(q, settings)
+    pool, reached = gather(q.case, q.members(large), fold, search)
     q, large = _reached(q, large, reached, search, settings)
-    case, members = q.case, q.members(large)
-    choice = choose(pool, members, search, case.budget)
+    members = q.members(large)
+    choice = choose(pool, members, search, q.case.budget)
     sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
-    final = {name: pool.best(m, None, search, case.budget) for name, m in sets.items()}
-    scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
+    final = {name: pool.best(m, None, search, q.case.budget) for name, m in sets.items()}
     used = np.unique(np.concatenate([*final.values()]))
+    scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
+    cost = np.empty(len(q.rows))
+    case, allowed = q.case, _allowed(pool)
 
     def work(part: IntArray) -> None:
         some = case.part(part)
-        found = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
+        mine = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
         if not some.model.exact:  # only what is reported is searched with all points
             again = scale(some, pool.directions[used])
-            found.scalar[used], found.cost[used] = again.scalar, again.cost
-        found = confirmed(some, pool.directions, found)
-        scaled.scalar[:, part], scaled.cost[:, part] = found.scalar, found.cost
+            mine.scalar[used], mine.cost[used] = again.scalar, again.cost
+        needed = np.zeros(mine.cost.shape, dtype=bool)
+        needed[used] = True
+        mine, cost[part] = _confirmed(some, pool.directions, mine, needed, allowed[:, pool.fold[part]])
+        scaled.scalar[:, part], scaled.cost[:, part] = mine.scalar, mine.cost
 
     monitor.begin(CONFIRMED)
     reached = in_reach(len(q.rows), work, monitor, first=first_batch(case, monitor), most=case.inputs.at_once)
-    q, large = _reached(q, large, reached, search, settings)
-    kept = [i for i, name in enumerate(name for name in sets if name != EVERYBODY) if name in large]
-    choice = replace(choice, by_group=tuple(choice.by_group[i] for i in kept))
-    final = {name: picked for name, picked in final.items() if name == EVERYBODY or name in large}
-    return q, large, replace(pool, scaled=scaled).only(reached), choice, final
+    q, kept = _reached(q, large, reached, search, settings)
+    choice = replace(choice, by_group=tuple(choice.by_group[large.index(name)] for name in kept))
+    final = {name: picked for name, picked in final.items() if name == EVERYBODY or name in kept}
+    return Travelled(q, kept, replace(pool, scaled=scaled).only(reached), cost[reached], choice, final)
+
+
+def _folds(q: Question, seed: int) -> IntArray:
+    n = len(q.rows) if q.cluster is None else len(np.unique(q.cluster[q.rows]))
+    if n < FEWEST:
+        return np.zeros(len(q.rows), dtype=np.int64)
+    levels = q.levels()
+    cells = (q.groups.labels * (levels.max() + 1) + levels)[q.rows]
+    cluster = None if q.cluster is None else q.cluster[q.rows]
+    return folds(q.case.inputs.values, cells, seed, FOLDS, cluster)
+
+
+def _allowed(pool: Pool) -> FloatArray:
+    """0 for the candidates that were found without a fold, infinity for the others: ``(m, folds)``."""
+    out = np.full((len(pool.directions), len(pool.from_fold)), np.inf)
+    for f in range(len(pool.from_fold)):
+        out[pool.without(f), f] = 0.0
+    return out
+
+
+def _confirmed(
+    some: object, directions: FloatArray, scaled: Scaled, needed: FloatArray, barred: FloatArray
+) -> tuple[Scaled, FloatArray]:
+    """Confirm what is needed, and what each input pays under the candidates that are not barred for it."""
+    each = np.arange(scaled.cost.shape[1])
+    done = np.zeros_like(needed)
+    while True:
+        open_ = scaled.cost + barred
+        least = open_.argmin(axis=0)
+        needed[least, each] |= np.isfinite(open_[least, each])
+        todo = needed & ~done
+        if not todo.any():
+            return scaled, open_[least, each]
+        rows = np.flatnonzero(todo.any(axis=1))
+        asked = Scaled(*(np.where(todo[rows], part[rows], np.inf) for part in (scaled.scalar, scaled.cost)))
+        again = confirmed(some, directions[rows], asked)  # type: ignore[arg-type]
+        for before, after in ((scaled.scalar, again.scalar), (scaled.cost, again.cost)):
+            before[rows] = np.where(todo[rows], after, before[rows])
+        done |= todo
 
 
 def _reached(
@@ -203,149 +225,163 @@ def _reached(
     return q, _large(q, settings)
 
 
-def _compared(
-    q: Question, large: list[str], cost: FloatArray, half: IntArray, settings: AuditSettings, seed: int
-) -> Compared:
-    sample = st.Sample.of(cost, _labels(q, large)[q.rows], q.levels()[q.rows], half, q.case.budget, len(large))
-    if not large:
-        return Compared({m: () for m in st.MEASURES}, (), {})
-    return compare(sample, large, _reference(q, large), settings, seed)
+def _chosen_by(found: Travelled, names: Sequence[str]) -> Choice:
+    return replace(found.choice, by_group=tuple(found.choice.by_group[found.large.index(n)] for n in names))
 
 
-def _overall(
-    cost: FloatArray, half: IntArray, budget: float, settings: AuditSettings, seed: int
-) -> dict[str, Interval]:
-    """Confidence intervals of the overall measures."""
-    if not len(cost):
-        return {}
-    none = np.zeros(len(cost), dtype=np.int64)
-    drawn = st.resampled(
-        st.Sample.of(cost, none, none, half, budget, 1), settings.resamples, np.random.default_rng([seed, 4])
-    )
-    return {f"{m}_interval": st.interval(st.moments(drawn[0, 0], m).mean, settings.level) for m in st.MEASURES}
+# -- measures ----------------------------------------------------------------------------------------------------------
 
 
-def _reference(q: Question, large: list[str]) -> int | None:
-    return large.index(q.reference) if q.reference in large else None
+def _compared(q: Question, names: list[str], cost: FloatArray, settings: AuditSettings, margin: float) -> Compared:
+    if not names:
+        return Compared((), (), {})
+    reference = q.reference_among(names)
+    compared = compare(q.sample(names, cost), names, reference, settings, margin)
+    if not compared.comparisons:
+        return compared
+    label = q.labels(names), q.levels(), q.cluster
+    gaps = rejections(~q.case.favourable, label, pairs_of(len(names), reference), settings)
+    both = zip(compared.comparisons, gaps, strict=True)
+    comparisons = tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in both)
+    return replace(compared, comparisons=comparisons)
 
 
-def _with_rejections(
-    q: Question, large: list[str], comparisons: tuple[Comparison, ...], settings: AuditSettings
-) -> tuple[Comparison, ...]:
-    """The comparisons, with the gaps in rejection rates added."""
-    if not comparisons:
-        return ()
-    pairs = pairs_of(len(large), _reference(q, large))
-    gaps = rejections(~q.case.favourable, _labels(q, large), q.levels(), pairs, settings.level)
-    return tuple(replace(c, gaps={"rejection_rate": gap, **c.gaps}) for c, gap in zip(comparisons, gaps, strict=True))
+def _by_group(
+    q: Question, names: list[str], cost: FloatArray, compared: Compared, settings: AuditSettings, least: int
+) -> dict[str, Measures]:
+    found = {}
+    for i, (name, n, members) in enumerate(zip(q.groups.names, q.groups.sizes, q.members(), strict=True)):
+        more: dict[str, object] = {"rejection_rate_interval": _rejected(q, q.groups.labels == i, settings)}
+        if name in names:
+            more |= compared.intervals[names.index(name)]
+        else:
+            more |= {"judged": False, "note": _why_not(len(members), q.n_unknown(i), least, settings)}
+        found[name] = measured(int(n), cost[members], q.case.budget, unknown=q.n_unknown(i), **more)
+    return found
 
 
-def _intervals(name: str, large: list[str], n: int, compared: Compared, settings: AuditSettings) -> dict[str, object]:
-    """Confidence intervals of a group's measures, or why it has none."""
-    if name in large:
-        i = large.index(name)
-        return {f"{m}_interval": compared.intervals[m][i] for m in st.MEASURES}
-    why = "nobody is affected" if not n else f"{n} affected: fewer than {settings.smallest}, too few to compare"
-    return {"judged": False, "note": why}
+def _why_not(n: int, unknown: int, least: int, settings: AuditSettings) -> str:
+    if not n:
+        return "nobody is affected" if not unknown else "nobody affected was reached in time"
+    why = f"{n} affected: fewer than {least}, too few to compare"
+    return f"{why} where some have no recourse" if least > settings.least() else why
 
 
-def _notes(q: Question, large: list[str], half: IntArray, settings: AuditSettings) -> list[str]:
-    notes = []
+def _rejected(q: Question, mask: IntArray, settings: AuditSettings) -> st.Ends:
+    mine = np.flatnonzero(mask)
+    if not len(mine):
+        return np.nan, np.nan
+    hit = ~q.case.favourable[mine]  # in an order that does not depend on that of the rows
+    mine = mine[np.argsort(hit, kind="stable") if q.cluster is None else np.lexsort((q.cluster[mine], hit))]
+    cluster = None if q.cluster is None else q.cluster[mine]
+    side = st.Side.of(np.ones(len(mine)), np.zeros(len(mine), dtype=np.int64), cluster)
+    return st.share_of(side, ~q.case.favourable[mine]).interval(settings.level)
+
+
+def _overall(q: Question, cost: FloatArray, settings: AuditSettings) -> Measures:
+    everybody = replace(q, groups=Groups(("all",), np.zeros(len(q.case.rows), dtype=np.int64), ""), control=None)
+    sample = everybody.sample(["all"], cost)
+    more = intervals_of(sample, sample.label == 0, settings.level)
+    more["rejection_rate_interval"] = _rejected(q, np.ones(len(q.case.rows), dtype=bool), settings)
+    return measured(len(q.case.rows), cost, q.case.budget, unknown=len(q.case.unknown), **more)
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def _remarks(q: Question, names: list[str], pool: Pool, provenance: Provenance) -> list[str]:
+    notes = [*([q.guessed] if q.guessed else []), *q.remarks, *provenance.notes]
     if q.case.favourable.all():
         notes.append("nobody is affected")
-    elif not half.any():
+    elif not pool.is_split:
         notes.append(
-            f"fewer than {FEWEST} inputs are affected: directions are evaluated on the inputs that they were chosen on"
+            f"fewer than {FEWEST} people are affected: directions are evaluated on the inputs that they were chosen on"
         )
     if q.groups.n_outside:
         notes.append(f"{q.groups.n_outside:,} rows are in no group: they only count in the overall measures")
-    if q.reference is not None and q.reference not in large:
+    full = [
+        name
+        for i, name in enumerate(q.groups.names)
+        if (q.groups.labels == i).any() and not q.case.favourable[q.groups.labels == i].any()
+    ]
+    if full:
+        notes.append(f"everybody is affected in {', '.join(full)}")
+    if q.reference is not None and q.reference not in names:
         notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
+    if q.cluster is not None:
+        notes += _cluster_notes(q)
     return notes
 
 
-def _checks(
-    q: Question,
-    pool: Pool,
-    large: list[str],
-    cost: FloatArray,
-    comparisons: tuple[Comparison, ...],
-    search: CandidateSearch,
-    settings: AuditSettings,
-) -> list[Check]:
-    """Repeat the headline comparison under other conditions."""
-    main = headline(comparisons, settings.level)
-    assert main is not None
-    members = q.members(large)
-
-    def costs_under(other: Pool) -> FloatArray:
-        return cross_fitted(other, other.by_half, np.arange(len(q.rows)))
-
-    def more() -> Iterator[Version | Check]:
-        again, reached = gather(q.case, (), pool.half, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
-        if len(reached) < len(pool.half):
-            raise TimeUp
-        both = _merged(pool, again)
-        remark = f"{len(both.directions)} candidate directions instead of {len(pool.directions)}"
-        yield Version("more candidates", costs_under(both), remark)
-
-    def least() -> Iterator[Version | Check]:
-        yield artefact.least(q.case)
-
-    found: list[Version | Check] = [Version("as it is", cost, "")]
-    for name, tried in (
-        ("more candidates", more),
-        ("other costs", lambda: artefact.other_costs(q.case, pool, costs_under)),
-        (artefact.BOUND, least),
-    ):
-        try:
-            search.monitor.begin()
-            search.monitor.found()
-            found += tried()
-        except (TimeUp, TimeLimitError) as why:
-            search.monitor.interrupt(TimeUp(str(why)))
-            found.append(artefact.untried(name, search.monitor))
-    unknown = [one for one in found if isinstance(one, Check)]
-    versions = [one for one in found if isinstance(one, Version)]
-    label, level = _labels(q, large)[q.rows], q.levels()[q.rows]
-    costs = np.array([v.cost for v in versions])
-    kept = np.flatnonzero(label >= 0)
-    # an order that does not depend on that of the rows
-    order = kept[np.lexsort((*costs[:, kept], label[kept], pool.half[kept], level[kept]))]
-    sample = st.Sample(cost[order], label[order], level[order], pool.half[order], q.case.budget, len(large))
-    gaps, p = compare_scores(costs[:, order], sample, _reference(q, large), settings, search.seed)
-    scores: list[dict[str, float]] = [
-        {name: score(v.cost[m], q.case.budget) for name, m in zip(large, members, strict=True)} for v in versions
+def _cluster_notes(q: Question) -> list[str]:
+    assert q.cluster is not None
+    pairs = np.unique(np.column_stack([q.cluster, q.groups.labels]), axis=0)
+    crossing = int((np.bincount(pairs[:, 0]) > 1).sum())
+    if not crossing:
+        return []
+    return [
+        f"{crossing:,} of {len(np.unique(q.cluster)):,} clusters have rows in several groups: these are taken for "
+        "unrelated, which makes gaps less certain, not more"
     ]
-    where = comparisons.index(main)
-    return [*artefact.checked(versions, gaps[:, where], p[:, where], scores, settings.level), *unknown]
 
 
-def _labels(q: Question, large: list[str]) -> IntArray:
-    """Group of each row among the large ones; -1 for others."""
-    index = {q.groups.index(name): i for i, name in enumerate(large)}
-    return np.array([index.get(g, -1) for g in q.groups.labels.tolist()], dtype=np.int64)
-
-
-def _merged(one: Pool, other: Pool) -> Pool:
-    def stacked(a: Scaled, b: Scaled) -> Scaled:
-        return Scaled(np.vstack([a.scalar, b.scalar]), np.vstack([a.cost, b.cost]))
-
-    return Pool(
-        np.vstack([one.directions, other.directions]),
-        stacked(one.scaled, other.scaled),
-        stacked(one.far, other.far),
-        np.hstack([one.from_half, other.from_half]),
-        one.half,
-        one.seen + other.seen,
+def _basis(q: Question, pool: Pool, provenance: Provenance) -> Basis:
+    constraints, free = constraints_of(q.case.space)
+    data, decisions = fingerprints(q.case)
+    return Basis(
+        favourable=provenance.favourable,
+        guessed=q.guessed is not None,
+        model=provenance.model,
+        method=provenance.method,
+        n_rows=len(q.case.rows),
+        affected=len(q.rows) + len(q.case.unknown),
+        training=q.training,
+        by=q.groups.by,
+        control=None if q.control is None else q.control.by,
+        clusters=None if q.cluster is None else len(np.unique(q.cluster)),
+        constraints=constraints,
+        free=free,
+        cost=cost_in_words(q.case.cost),
+        budget=q.case.budget,
+        folds=len(pool.from_fold),
+        candidates=len(pool.directions),
+        seed=q.seed,
+        versions=versions_of(q.case.model),
+        data=data,
+        model_data=decisions,
     )
 
 
+def _example(q: Question, explanation: Explanation) -> tuple[str, float]:
+    """The feature with a linear scale that recourse changes most, and how much of it costs 1."""
+    if explanation.is_empty or not explanation.n_directions:
+        return "", np.nan
+    moved = explanation.mean_translation()
+    cost = q.case.cost
+    for i in np.argsort(-moved.cost, kind="stable"):
+        name = moved.features[i]
+        if moved.cost[i] > 0 and name in cost.scales and cost.scales[name].is_linear:
+            rate = cost.weight(q.case.space[name]) * cost.scales[name].slopes[0]
+            return name, float(np.sign(moved.change[i]) / rate)
+    return "", np.nan
+
+
+def _translations(
+    q: Question, names: Sequence[str], own: Mapping[str, tuple[int, ...]], explanation: Explanation
+) -> dict[str, MeanTranslation]:
+    """What recourse changes for each group along its own directions."""
+    sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(names, q.members(names), strict=True))}
+    return {
+        name: part_of(explanation, np.array(own[name], dtype=np.int64), members).mean_translation()
+        for name, members in sets.items()
+    }
+
+
 def _explanation(
-    case: Case, pool: Pool, final: dict[str, IntArray], provenance: Provenance
+    q: Question, pool: Pool, final: Mapping[str, IntArray], provenance: Provenance
 ) -> tuple[dict[str, tuple[int, ...]], Explanation]:
     """All directions that a group, or everybody, chose on all inputs, as one explanation; and who chose which."""
     kept = np.unique(np.concatenate(list(final.values())))
     chosen_by = {name: tuple(np.searchsorted(kept, picked).tolist()) for name, picked in final.items()}
     scaled = Scaled(pool.scaled.scalar[kept], pool.scaled.cost[kept])
-    return chosen_by, explanation_of(case, pool.directions[kept], scaled, replace(provenance, candidates=pool.seen))
+    return chosen_by, explanation_of(q.case, pool.directions[kept], scaled, replace(provenance, candidates=pool.seen))

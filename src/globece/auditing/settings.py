@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from globece.errors import check_choice, check_count, check_flag, check_number, keep_checked, wrong
 
 MOST_DRAWS = 1_000_000
 SMALLEST_LEVEL = 1e-9
+# Of "auto": at least so many affected inputs, and at most so many for so many expected without recourse.
+SMALLEST, MOST_NEEDED, EXPECTED = 30, 100, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +25,17 @@ class AuditSettings:
         Significance level: the probability of finding a gap where there is none, over all groups together. Confidence
         intervals have level ``1 - level``.
     smallest
-        Fewest affected inputs of a group that is compared; smaller groups are flagged.
+        Fewest affected inputs of a group that is compared; smaller groups are flagged. ``"auto"``: 30, or as many more,
+        up to 100, as it takes to expect three people without recourse among them, where some people have none: fewer
+        would often show nobody without recourse, whatever the group's true share.
     relevant
-        The relevance margin: the smallest gap in score that matters, in units of cost.
+        The relevance margin: the smallest gap in score that matters, in units of cost; ``None`` for a share of the
+        overall score.
+    relevant_share
+        That share.
     permutations, resamples
-        Number of random permutations for the tests, and of bootstrap samples for the intervals; at most 1,000,000.
+        Number of random permutations for the tests of subgroups, and of bootstrap samples for intervals that have no
+        formula (the distance between cost curves, the choice of recourse); at most 1,000,000.
     missing
         ``"group"``: missing values of a group column are a separate group. ``"error"``: they raise.
     checks
@@ -33,13 +43,16 @@ class AuditSettings:
 
     Examples
     --------
-    >>> AuditSettings(relevant=1.0).smallest
-    30
+    >>> AuditSettings().margin(4.5), AuditSettings(relevant=0.5).margin(4.5)
+    (0.9, 0.5)
+    >>> AuditSettings().least(0.0), AuditSettings().least(0.05), AuditSettings(smallest=20).least(0.05)
+    (30, 60, 20)
     """
 
     level: float = 0.05
-    smallest: int = 30
-    relevant: float = 0.5
+    smallest: int | Literal["auto"] = "auto"
+    relevant: float | None = None
+    relevant_share: float = 0.2
     permutations: int = 1999
     resamples: int = 1000
     missing: Literal["group", "error"] = "group"
@@ -52,10 +65,30 @@ class AuditSettings:
         keep_checked(
             self,
             level=level,
-            smallest=check_count("smallest", self.smallest, low=2),
-            relevant=check_number("relevant", self.relevant, open_low=True),
+            smallest=_smallest(self.smallest),
+            relevant=None if self.relevant is None else check_number("relevant", self.relevant, open_low=True),
+            relevant_share=check_number("relevant_share", self.relevant_share, open_low=True),
             permutations=check_count("permutations", self.permutations, low=19, high=MOST_DRAWS),
             resamples=check_count("resamples", self.resamples, low=20, high=MOST_DRAWS),
             missing=check_choice("missing", self.missing, ("group", "error")),
             checks=check_flag("checks", self.checks),
         )
+
+    def least(self, without: float = 0.0) -> int:
+        """Fewest affected inputs of a group that is compared, where a share of all people is without recourse."""
+        if isinstance(self.smallest, int):
+            return self.smallest
+        rare = min(without, 1.0 - without)
+        return SMALLEST if not rare > 0 else int(min(max(np.ceil(EXPECTED / rare - 1e-9), SMALLEST), MOST_NEEDED))
+
+    def margin(self, score: float) -> float:
+        """The relevance margin, given the overall score."""
+        return self.relevant_share * score if self.relevant is None else self.relevant
+
+
+def _smallest(given: object) -> int | Literal["auto"]:
+    if isinstance(given, str):
+        if given != "auto":
+            raise wrong("smallest", "a whole number >= 2, or 'auto'", given)
+        return "auto"
+    return check_count("smallest", given, low=2)

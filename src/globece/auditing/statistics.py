@@ -1,27 +1,40 @@
-"""Gaps between groups with confidence intervals and tests, from each affected input's minimum cost.
+"""Gaps between groups, with intervals and tests, from one number for each person.
 
-No recourse is a censored value: its cost is only known to exceed the budget. Coverage is the share that is not
-censored, average cost is the mean over those, and the score is the restricted mean min(cost, budget), which combines
-the two. A gap is tested by random permutations of the labels, within halves and within levels of the control columns,
-with a studentised statistic, so that the test keeps its level for groups of unequal spread (Janssen 1997, Chung and
-Romano 2013). All permutations are summed up as matrix products.
+No recourse is a censored value: its cost is only known to exceed the budget. So the score, mean(min(cost, budget)), is
+put together from a share (of people without recourse, who count as the budget) and a mean (of what the others pay), and
+so is its interval:
+
+1. A *share* has Wilson's interval, which knows that a share of 0 among 30 people may be 10 % of all.
+2. A *mean* has Student's interval after Hall's correction for skewness (1992), as costs are skewed and groups small.
+3. The two, and the two sides of a gap, are combined by their distances from the estimate to each end, whose squares
+   add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread, so that unequal spreads do no harm.
+4. p is the level at which the interval would end at 0: p and the interval cannot contradict each other. With several
+   comparisons both are corrected together, by Sidak's inequality, so that all intervals hold at once.
+
+Within levels of a control, sides are compared level by level and averaged with the weights of Mantel and Haenszel,
+which favour levels that have many of both. Rows of one person (a cluster) are summed up before they are squared.
+Nothing here is random. A number that cannot be computed is NaN, and so is its p.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
-from globece.space import BoolArray, FloatArray, IntArray
+from globece.space import FloatArray, IntArray
 
 Measure = Literal["coverage", "average_cost", "score"]
 MEASURES: tuple[Measure, ...] = ("coverage", "average_cost", "score")
-CHUNK = 4_000_000  # labels drawn at once
-# Sums that differ by rounding only are ties, and a tie counts against the gap.
+# Sums that differ by rounding only are ties.
 TIE = 1e-9
+SMALLEST_P = 1e-16
+MOST_SKEWED = 2.0  # times Student's half-width, at most, and one over it, at least
+ENOUGH = 5  # people with and without recourse from which a correlation within clusters is estimated
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,11 +46,11 @@ class Sample:
     cost
         ``inf`` where there is no recourse.
     label
-        Group of each, from 0.
+        Group of each, from 0; -1 for none.
     level
         Level of the control columns of each, from 0: groups are compared within levels.
-    half
-        Half of each: labels are permuted within halves, as each half has its own directions.
+    cluster
+        Whose row each is, from 0; ``None`` if each is of another person.
     budget
         What no recourse counts as.
     n_groups
@@ -47,140 +60,220 @@ class Sample:
     cost: FloatArray
     label: IntArray
     level: IntArray
-    half: IntArray
+    cluster: IntArray | None
     budget: float
     n_groups: int
 
-    @classmethod
-    def of(
-        cls, cost: FloatArray, label: IntArray, level: IntArray, half: IntArray, budget: float, n_groups: int
-    ) -> Sample:
-        """Sort the inputs, so that their order does not matter, and leave out those in no group."""
-        kept = np.flatnonzero(label >= 0)
-        order = kept[np.lexsort((cost[kept], label[kept], half[kept], level[kept]))]
-        return cls(cost[order], label[order], level[order], half[order], budget, n_groups)
+    def ordered(self) -> Sample:
+        """The same in an order that does not depend on that of the rows, without those in no group."""
+        kept = np.flatnonzero(self.label >= 0)
+        keys = [self.cost[kept], self.label[kept], self.level[kept]]
+        order = kept[np.lexsort(keys if self.cluster is None else [self.cluster[kept], *keys])]
+        cluster = None if self.cluster is None else self.cluster[order]
+        return Sample(self.cost[order], self.label[order], self.level[order], cluster, self.budget, self.n_groups)
+
+
+# -- pieces of an estimate ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean: its standard error, degrees of freedom, and skewness over the square root of their number."""
+
+    error: float
+    df: float
+    skew: float = 0.0
+
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of the interval at level ``1 - alpha``."""
+        if self.error == 0.0:
+            return 0.0, 0.0
+        q = -float(stdtrit(self.df, alpha / 2))
+        return self.error * self._turned(q), -self.error * self._turned(-q)
+
+    def _turned(self, q: float) -> float:
+        """Hall's transformation, turned around."""
+        k = self.skew
+        if abs(k) < 1e-9:
+            return q
+        turned = 3.0 / k * (float(np.cbrt(1.0 + k * (q - k / 6.0))) - 1.0)
+        size = min(max(turned * np.sign(q), abs(q) / MOST_SKEWED), abs(q) * MOST_SKEWED)
+        return float(np.sign(q) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of ``n`` people (the effective number), times a slope."""
+
+    share: float
+    n: float
+    slope: float
 
     @property
-    def n_levels(self) -> int:
-        """Number of levels of the control columns."""
-        return int(self.level.max(initial=0)) + 1
+    def error(self) -> float:
+        """Standard error, of Agresti and Coull: not 0 where the share is 0 or 1."""
+        near = (self.share * self.n + 2.0) / (self.n + 4.0)
+        return abs(self.slope) * float(np.sqrt(near * (1.0 - near) / (self.n + 4.0)))
 
-    def columns(self) -> FloatArray:
-        """Columns to sum: 1, covered, cost, cost squared, min(cost, budget) and its square. ``(n, 6)``."""
-        covered = np.isfinite(self.cost)
-        paid, charge = np.where(covered, self.cost, 0.0), np.minimum(self.cost, self.budget)
-        return np.column_stack([np.ones(len(self.cost)), covered, paid, paid**2, charge, charge**2])
-
-    def sums(self) -> FloatArray:
-        """Sums of the columns by level and group, ``(levels, groups, 1, 6)``."""
-        out = np.zeros((self.n_levels, self.n_groups, 1, 6))
-        np.add.at(out[:, :, 0], (self.level, self.label), self.columns())
-        return out
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of Wilson's interval, times the slope."""
+        z2 = float(ndtri(alpha / 2)) ** 2
+        middle = (self.share + z2 / (2 * self.n)) / (1 + z2 / self.n)
+        half = np.sqrt(z2 * (self.share * (1 - self.share) + z2 / (4 * self.n)) / self.n) / (1 + z2 / self.n)
+        below, above = max(self.share - middle + half, 0.0), max(middle + half - self.share, 0.0)
+        found = (above, below) if self.slope < 0 else (below, above)
+        return abs(self.slope) * float(found[0]), abs(self.slope) * float(found[1])
 
 
-class Moments(NamedTuple):
-    """Number of values, their mean, and the variance of the mean."""
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number about one side, and the independent pieces of its error.
 
-    n: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-
-
-def moments(sums: FloatArray, measure: Measure) -> Moments:
-    """Mean of a measure from sums, over their last axis."""
-    n, first, second = {"coverage": (0, 1, 1), "average_cost": (1, 2, 3), "score": (0, 4, 5)}[measure]
-    count = sums[..., n]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = sums[..., first] / count
-        spread = np.maximum(sums[..., second] - count * mean**2, 0.0)
-        variance = np.where(spread <= TIE * np.maximum(sums[..., second], 1e-300), 0.0, spread) / (count - 1) / count
-    return Moments(count, mean, variance)
-
-
-class Contrast(NamedTuple):
-    """A gap, its standard error, and their ratio."""
-
-    gap: FloatArray
-    error: FloatArray
-    t: FloatArray
-
-
-def contrast(one: FloatArray, other: FloatArray, measure: Measure) -> Contrast:
-    """Compare the sums of two sides within levels, weighted by their numbers of inputs.
-
-    Parameters
+    Attributes
     ----------
-    one, other
-        Sums, ``(levels, draws, 6)``.
-    measure
-        The measure to compare.
+    value
+        ``nan`` if it is unknown.
+    pieces
+        Their errors add up in squares.
+    factor
+        By which the pieces together are too small, because they depend on each other within clusters.
+    low, high
+        The range of possible values.
     """
-    a, b = moments(one, measure), moments(other, measure)
-    weight = np.where((a.n > 0) & (b.n > 0), a.n + b.n, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = weight / weight.sum(axis=0)
-        gap = np.where(weight > 0, weight * (a.mean - b.mean), 0.0).sum(axis=0)
-        gap = np.where(np.isnan(weight).any(axis=0), np.nan, gap)  # nobody to compare
-        error = np.sqrt(np.where(weight > 0, weight**2 * (a.variance + b.variance), 0.0).sum(axis=0))
-        gap = np.where(np.abs(gap) <= TIE * (np.abs(a.mean).max(axis=0) + 1e-300), 0.0, gap)
-        t = np.where(gap == 0.0, 0.0, gap / error)
-    return Contrast(gap, error, t)
+
+    value: float
+    pieces: tuple[Mean | Share, ...] = ()
+    factor: float = 1.0
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def known(self) -> bool:
+        """Whether it and its error are known."""
+        return bool(np.isfinite(self.value) and all(np.isfinite(piece.error) for piece in self.pieces))
+
+    @property
+    def error(self) -> float:
+        """Standard error."""
+        return float(np.sqrt(sum(piece.error**2 for piece in self.pieces)) * self.factor)
+
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of the interval at level ``1 - alpha``."""
+        ends = [piece.reach(alpha) for piece in self.pieces]
+        below, above = (float(np.sqrt(sum(e[i] ** 2 for e in ends)) * self.factor) for i in (0, 1))
+        return below, above
+
+    def interval(self, alpha: float) -> Ends:
+        """The interval at level ``1 - alpha``; ``(nan, nan)`` if it is unknown."""
+        if not self.known:
+            return np.nan, np.nan
+        below, above = self.reach(alpha)
+        return max(self.value - below, min(self.low, self.value)), min(self.value + above, max(self.high, self.value))
 
 
-def relabelled(sample: Sample, times: int, rng: np.random.Generator, columns: FloatArray | None = None) -> FloatArray:
-    """Sums of columns by level and group after random permutations of the labels within halves and levels.
+UNKNOWN = Estimate(np.nan, (Mean(np.nan, np.nan),))
 
-    Returns ``(levels, groups, times, columns)``; the columns are those of the sample by default.
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A gap between two sides: one's minus the other's.
+
+    Sides that share people (clusters that cross groups) are taken for unrelated. As rows of one person are alike, the
+    gap is then more certain than is said here.
     """
-    columns = sample.columns() if columns is None else columns
-    out = np.zeros((sample.n_levels, sample.n_groups, times, columns.shape[1]))
-    for level, half in np.unique(np.column_stack([sample.level, sample.half]), axis=0):
-        block = np.flatnonzero((sample.level == level) & (sample.half == half))
-        label, part = sample.label[block].astype(np.int16), columns[block]
-        step = max(1, CHUNK // len(block))
-        for start in range(0, times, step):
-            stop = min(start + step, times)
-            drawn = rng.permuted(np.broadcast_to(label, (stop - start, len(block))), axis=1)
-            for g in np.unique(label):
-                out[level, g, start:stop] += (drawn == g).astype(np.float64) @ part
-    return out
+
+    one: Estimate
+    other: Estimate
+
+    @property
+    def known(self) -> bool:
+        """Whether the gap and its error are known."""
+        return self.one.known and self.other.known
+
+    @property
+    def value(self) -> float:
+        """The gap; exactly 0 where the sides differ by rounding only."""
+        gap = self.one.value - self.other.value
+        return 0.0 if abs(gap) <= TIE * max(abs(self.one.value), abs(self.other.value)) else gap
+
+    @property
+    def error(self) -> float:
+        """Standard error."""
+        return float(np.hypot(self.one.error, self.other.error))
+
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of the interval at level ``1 - alpha``."""
+        (a_low, a_high), (b_low, b_high) = self.one.reach(alpha), self.other.reach(alpha)
+        return float(np.hypot(a_low, b_high)), float(np.hypot(a_high, b_low))
+
+    def interval(self, alpha: float) -> Ends:
+        """The interval at level ``1 - alpha``; ``(nan, nan)`` if it is unknown."""
+        if not self.known:
+            return np.nan, np.nan
+        below, above = self.reach(alpha)
+        return self.value - below, self.value + above
+
+    def p(self) -> float:
+        """Two-sided p-value: the level at which the interval ends at 0; ``nan`` if it is unknown."""
+        if not self.known:
+            return np.nan
+        return 1.0 if self.value == 0.0 else level_at(self.reach, abs(self.value), 0 if self.value > 0 else 1)
+
+    def p_inside(self, margin: float) -> float:
+        """p-value of two one-sided tests for a gap within the margin, either way; ``nan`` if it is unknown."""
+        if not self.known:
+            return np.nan
+        if abs(self.value) >= margin:
+            return 1.0
+        up = level_at(self.reach, margin - self.value, 1)
+        down = level_at(self.reach, margin + self.value, 0)
+        return max(up, down) / 2
+
+    def power(self, size: float, alpha: float) -> float:
+        """Power of the test at level ``alpha`` for a gap of this size, in the direction in which it is smaller."""
+        if not self.known:
+            return 0.0
+        if self.error == 0.0:
+            return 1.0
+        return float(min(ndtr((size - end) / self.error) for end in self.reach(alpha)))
+
+    def detectable(self, alpha: float, probability: float = 0.8) -> float:
+        """Smallest gap, either way, that the test detects with this probability; ``inf`` if it is unknown."""
+        return max(self.reach(alpha)) + float(ndtri(probability)) * self.error if self.known else np.inf
 
 
-def charges(costs: FloatArray, budget: float) -> FloatArray:
-    """Columns for many scores: 1, then min(cost, budget) and its square for each row of costs. ``(n, 1 + 2 k)``."""
-    charge = np.minimum(costs, budget)
-    return np.vstack([np.ones((1, costs.shape[1])), *np.stack([charge, charge**2], axis=1)]).T
+def level_at(reach: Callable[[float], Ends], distance: float, end: int) -> float:
+    """The alpha at which an interval reaches exactly this far, by bisection of its logarithm."""
+    low, high = np.log(SMALLEST_P), 0.0
+    if reach(SMALLEST_P)[end] <= distance:
+        return SMALLEST_P
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if reach(float(np.exp(middle)))[end] > distance else (low, middle)
+    return float(np.exp(high))
 
 
-def of_charges(sums: FloatArray, which: int) -> FloatArray:
-    """Sums of :func:`charges` in the layout of a sample's, for one row of costs; only its score is defined."""
-    out = np.zeros((*sums.shape[:-1], 6))
-    out[..., 0], out[..., 4], out[..., 5] = sums[..., 0], sums[..., 1 + 2 * which], sums[..., 2 + 2 * which]
-    return out
+# -- several comparisons -----------------------------------------------------------------------------------------------
 
 
-def resampled(sample: Sample, times: int, rng: np.random.Generator) -> FloatArray:
-    """Sums by level and group over bootstrap samples of each: ``(levels, groups, times, 6)``."""
-    out = np.zeros((sample.n_levels, sample.n_groups, times, 6))
-    columns = sample.columns()
-    for level, g in np.unique(np.column_stack([sample.level, sample.label]), axis=0):
-        part = columns[(sample.level == level) & (sample.label == g)]
-        n, step = len(part), max(1, CHUNK // len(part))
-        for start in range(0, times, step):
-            stop = min(start + step, times)
-            drawn = rng.integers(n, size=(stop - start, n)) + n * np.arange(stop - start)[:, None]
-            counts = np.bincount(drawn.ravel(), minlength=n * (stop - start)).reshape(-1, n)
-            out[level, g, start:stop] = counts @ part
-    return out
+def each_level(alpha: float, n_tests: int) -> float:
+    """Level of each of several tests whose intervals shall all hold with probability ``1 - alpha`` (Sidak).
+
+    >>> round(each_level(0.05, 4), 6)
+    0.012741
+    """
+    return float(-np.expm1(np.log1p(-alpha) / max(n_tests, 1)))
 
 
-def p_value(observed: float, drawn: FloatArray) -> float:
-    """Two-sided p-value: share of permutations, the observed one included, with at least as large a statistic."""
-    if np.isnan(observed):
-        return 1.0
-    size = np.nan_to_num(np.abs(drawn), nan=0.0)
-    reached = size >= abs(observed) * (1.0 - TIE) if np.isfinite(observed) else np.isinf(size)
-    return float((1 + reached.sum()) / (1 + len(drawn)))
+def corrected(p: float, n_tests: int) -> float:
+    """P of one of several tests, corrected for their number: below alpha exactly where the interval excludes 0.
+
+    >>> corrected(each_level(0.05, 4), 4).__round__(6), corrected(0.3, 1)
+    (0.05, 0.3)
+    """
+    if np.isnan(p):
+        return np.nan
+    return 1.0 if p >= 1.0 else float(-np.expm1(max(n_tests, 1) * np.log1p(-p)))
 
 
 def holm(p: FloatArray) -> FloatArray:
@@ -197,7 +290,194 @@ def holm(p: FloatArray) -> FloatArray:
     return out
 
 
-def interval(draws: FloatArray, level: float) -> tuple[float, float]:
+# -- one side ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """The people on one side of a comparison, and how much each counts.
+
+    Attributes
+    ----------
+    weight
+        Of each; they add up to 1.
+    level, unit
+        Level of each, and which person each row is of: both from 0 without gaps.
+    independent
+        Whether each row is of another person.
+    """
+
+    weight: FloatArray
+    level: IntArray
+    unit: IntArray
+    independent: bool
+
+    @classmethod
+    def of(cls, weight: FloatArray, level: IntArray, cluster: IntArray | None) -> Side:
+        """From weights, levels and clusters as they are numbered in the whole sample."""
+        total = weight.sum()
+        level = np.unique(level, return_inverse=True)[1].astype(np.int64)
+        unit = np.arange(len(level)) if cluster is None else np.unique(cluster, return_inverse=True)[1].astype(np.int64)
+        return cls(weight / total if total > 0 else weight, level, unit, cluster is None)
+
+    def only(self, some: FloatArray) -> Side:
+        """Those for whom the mask is true; the others count for nothing."""
+        mask = some.astype(bool)
+        return Side.of(self.weight[mask], self.level[mask], None if self.independent else self.unit[mask])
+
+    @property
+    def n_effective(self) -> float:
+        """Number of people with equal weights that would be as informative, were the rows of a person unrelated."""
+        return float(1.0 / (self.weight**2).sum())
+
+    @property
+    def n_least(self) -> float:
+        """The same, were the rows of a person all alike."""
+        return float(1.0 / (self._by_unit(self.weight) ** 2).sum())
+
+    def mean(self, values: FloatArray) -> float:
+        """Weighted mean."""
+        return float((self.weight * values).sum())
+
+    def residuals(self, values: FloatArray) -> FloatArray:
+        """Values minus the mean of their level, divided so that their squares are right on average."""
+        count = np.bincount(self.level).astype(np.float64)
+        means = np.bincount(self.level, values) / count
+        units = self._units_of_levels().astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grown = np.where(units > 1, np.sqrt(units / (units - 1)), 0.0)
+        left = (values - means[self.level]) * grown[self.level]
+        scale = np.abs(values).max(initial=0.0)
+        return np.where(np.abs(left) <= TIE * scale, 0.0, left)
+
+    def mean_piece(self, residuals: FloatArray) -> Mean:
+        """The error of a weighted mean, from residuals."""
+        by_unit = self._by_unit(self.weight * residuals)
+        alone = self._units_of_levels() <= 1
+        own = self._by_unit(np.where(alone[self.level], 0.0, self.weight))
+        lone = self._by_unit(np.where(alone[self.level], self.weight, 0.0))
+        if not own.any():  # one person in each level: nothing to tell a spread from
+            return Mean(np.nan, np.nan)
+        variance = float((by_unit**2).sum())
+        skew = float((by_unit**3).sum()) / variance**1.5 if variance > 0 else 0.0
+        # people who are alone in their level are taken to vary as the others do
+        variance *= 1.0 + float((lone**2).sum() / (own**2).sum())
+        all_ = self._by_unit(self.weight)
+        df = float((all_**2).sum() ** 2 / (all_**4).sum()) - len(alone)
+        return Mean(float(np.sqrt(variance)), max(df, 1.0), skew)
+
+    def _by_unit(self, values: FloatArray) -> FloatArray:
+        return values if self.independent else np.bincount(self.unit, values)
+
+    def _units_of_levels(self) -> IntArray:
+        """Number of people in each level."""
+        if self.independent:
+            return np.bincount(self.level)
+        pairs = np.unique(np.column_stack([self.level, self.unit]), axis=0)
+        return np.bincount(pairs[:, 0], minlength=int(self.level.max(initial=-1)) + 1)
+
+
+def score_of(side: Side, cost: FloatArray, budget: float) -> Estimate:
+    """The score: what people with recourse pay on average, and the budget for those without."""
+    if not len(cost):
+        return UNKNOWN
+    covered = np.isfinite(cost)
+    charge = np.where(covered, cost, budget)
+    value, missing = side.mean(charge), side.mean((~covered).astype(np.float64))
+    if len(cost) < 2 or side.n_least < 1.0 + TIE:
+        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
+    paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else 0.0
+    share = share_piece(side, ~covered, slope=budget - paid)
+    if not covered.any():
+        return Estimate(value, (share,), low=0.0, high=budget)
+    among = side.only(covered)
+    residuals = np.zeros(len(cost))
+    residuals[covered] = among.residuals(cost[covered])
+    alone = among.mean_piece(residuals[covered])
+    if not np.isfinite(alone.error):
+        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
+    mean = Mean(alone.error * (1.0 - missing), alone.df, alone.skew)
+    factor = 1.0
+    if not side.independent:  # whoever lacks recourse may also pay more in their other rows
+        whole = side.mean_piece(side.residuals(charge)).error
+        apart = float(np.hypot(mean.error, share.error))
+        factor = max(1.0, whole / apart) if np.isfinite(whole) and apart > 0 else 1.0
+    return Estimate(value, (mean, share), factor, 0.0, budget)
+
+
+def share_piece(side: Side, hit: FloatArray, slope: float = 1.0) -> Share:
+    """A share, with the number of people that it effectively comes from."""
+    hits = hit.astype(np.float64)
+    share, n = side.mean(hits), side.n_effective
+    if not side.independent:
+        n = side.n_least
+        if min(hits.sum(), len(hits) - hits.sum()) >= ENOUGH:
+            found = side.mean_piece(side.residuals(hits)).error
+            if np.isfinite(found) and found > 0:
+                n = float(np.clip(share * (1 - share) / found**2, side.n_least, side.n_effective))
+    return Share(min(max(share, 0.0), 1.0), max(n, 1.0), slope)
+
+
+def share_of(side: Side, hit: FloatArray) -> Estimate:
+    """The share of those for whom the mask is true."""
+    if not len(hit):
+        return UNKNOWN
+    return Estimate(side.mean(hit.astype(np.float64)), (share_piece(side, hit),), low=0.0, high=1.0)
+
+
+def mean_of(side: Side, values: FloatArray) -> Estimate:
+    """A mean; unknown if it cannot have an error."""
+    if not len(values):
+        return UNKNOWN
+    return Estimate(side.mean(values), (side.mean_piece(side.residuals(values)),))
+
+
+# -- two sides ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two sides, within the levels that have people of both.
+
+    Attributes
+    ----------
+    members
+        Who is on each side: positions in the sample.
+    sides
+        How much each of them counts.
+    left_out
+        How many of each side are in levels that the other is not in.
+    """
+
+    members: tuple[IntArray, IntArray]
+    sides: tuple[Side, Side]
+    left_out: tuple[int, int]
+
+
+def paired(one: FloatArray, other: FloatArray, level: IntArray, cluster: IntArray | None) -> Pair:
+    """Pair two sides, given as masks, within levels, with the weights of Mantel and Haenszel."""
+    masks = one.astype(bool), other.astype(bool)
+    n_levels = int(level.max(initial=0)) + 1
+    a, b = (np.bincount(level[m], minlength=n_levels).astype(np.float64) for m in masks)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.where((a > 0) & (b > 0), a * b / (a + b), 0.0)
+    members, sides = [], []
+    for mask, count in zip(masks, (a, b), strict=True):
+        mine = np.flatnonzero(mask & (weight[level] > 0))
+        members.append(mine)
+        each = weight[level[mine]] / count[level[mine]]
+        sides.append(Side.of(each, level[mine], None if cluster is None else cluster[mine]))
+    left = [int(mask.sum()) - len(mine) for mask, mine in zip(masks, members, strict=True)]
+    return Pair((members[0], members[1]), (sides[0], sides[1]), (left[0], left[1]))
+
+
+def contrast(pair: Pair, estimate: Callable[[Side, IntArray], Estimate]) -> Contrast:
+    """The gap between the sides of a pair in what ``estimate`` makes of a side and its members."""
+    one, other = (estimate(side, members) for side, members in zip(pair.sides, pair.members, strict=True))
+    return Contrast(one, other)
+
+
+def interval(draws: FloatArray, level: float) -> Ends:
     """Percentile interval; ``(nan, nan)`` if no draw is finite."""
     found = draws[np.isfinite(draws)]
     if not found.size:
@@ -206,39 +486,18 @@ def interval(draws: FloatArray, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def power(error: float, size: float, level: float) -> float:
-    """Power of a two-sided test at ``level`` for a gap of ``size`` with this standard error."""
-    if not np.isfinite(error):
-        return 0.0
-    if error == 0.0:
-        return 1.0
-    z = -ndtri(level / 2)
-    return float(ndtr(size / error - z) + ndtr(-z - size / error))
-
-
-def detectable(error: float, level: float, probability: float = 0.8) -> float:
-    """Smallest gap that the test detects with this probability."""
-    return float((ndtri(probability) - ndtri(level / 2)) * error) if np.isfinite(error) else np.inf
-
-
-def rates(
-    affected: BoolArray, level: IntArray, one: BoolArray, other: BoolArray, alpha: float
-) -> tuple[float, float, float, float]:
-    """Gap in rejection rates between two sets of rows, its interval, and p (Mantel-Haenszel), stratified by level."""
-    gap = error = over = spread = weight = 0.0
-    for v in np.unique(level):
-        a, b = affected[one & (level == v)], affected[other & (level == v)]
-        if not (a.size and b.size):
-            continue
-        n, w = a.size + b.size, float(a.size + b.size)
-        gap += w * (a.mean() - b.mean())
-        error += w**2 * (a.mean() * (1 - a.mean()) / a.size + b.mean() * (1 - b.mean()) / b.size)
-        pooled = (a.sum() + b.sum()) / n
-        over += a.sum() - a.size * pooled
-        spread += a.size * b.size / n * pooled * (1 - pooled) * n / max(n - 1, 1)
-        weight += w
-    if not weight:
-        return np.nan, np.nan, np.nan, 1.0
-    gap, half = gap / weight, -ndtri(alpha / 2) * np.sqrt(error) / weight
-    p = float(2 * ndtr(-abs(over) / np.sqrt(spread))) if spread > 0 else 1.0
-    return float(gap), float(gap - half), float(gap + half), p
+def distance(one: FloatArray, other: FloatArray, weights: Sequence[FloatArray] | None = None) -> tuple[float, float]:
+    """Largest distance between two cost curves (shares with recourse within a cost), and the cost where it is."""
+    costs = np.unique(np.concatenate([one, other]))
+    costs = costs[np.isfinite(costs)]
+    if not costs.size or not one.size or not other.size:
+        return (0.0, np.nan) if one.size and other.size else (np.nan, np.nan)
+    curves = []
+    for i, values in enumerate((one, other)):
+        order = np.argsort(values, kind="stable")
+        each = np.full(len(values), 1.0 / len(values)) if weights is None else weights[i]
+        total = np.concatenate([[0.0], np.cumsum(each[order])])
+        curves.append(total[np.searchsorted(values[order], costs, side="right")])
+    apart = np.abs(curves[0] - curves[1])
+    where = int(apart.argmax())
+    return float(apart[where]), float(costs[where])

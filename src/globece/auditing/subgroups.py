@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.auditing import statistics as st
-from globece.auditing.pool import halves
+from globece.auditing.pool import folds
 from globece.errors import check_count, keep_checked, wrong
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
+CHUNK = 4_000_000  # labels drawn at once
 BEAM = 40  # subgroups to which one more condition is added
 PARTS = 4  # a continuous feature is cut at its quartiles
 ALIKE = 0.8  # of two subgroups with a larger Jaccard similarity one is dropped
@@ -75,7 +76,7 @@ def best_subgroups(
     space: FeatureSpace, Z: FloatArray, flips: BoolArray, conditions: int, top: int, smallest: int
 ) -> tuple[Subgroup, ...]:
     """The subgroups that flip most often; their ``score`` is the share that does."""
-    half = halves(Z, np.zeros(len(Z), dtype=np.int64), 0)
+    half = folds(Z, np.zeros(len(Z), dtype=np.int64), 0, 2)
     return _extreme(space, Z, flips.astype(np.float64), half, _Options(conditions, top, smallest, 999), 0)
 
 
@@ -201,7 +202,7 @@ def _confirm(
     if not 0 < n < size:
         return np.nan, np.nan, 1.0
     one, other = float(charge[member].mean()), float(charge[~member].mean())
-    step, reached = max(1, st.CHUNK // size), 0
+    step, reached = max(1, CHUNK // size), 0
     observed = _t(charge[member].sum(), (charge[member] ** 2).sum(), n, charge)
     for start in range(0, permutations, step):
         times = min(step, permutations - start)

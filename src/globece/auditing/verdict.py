@@ -1,56 +1,71 @@
-"""The verdict of an audit: structured, and as a paragraph."""
+"""The verdict of an audit: structured, and in words that need no glossary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
-from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
-from globece.auditing.measures import EVERYBODY_ELSE, Comparison, Gap, Measures
+from globece.auditing.basis import Basis
+from globece.auditing.conclusions import CONCLUSIONS, EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN, worst
+from globece.auditing.measures import EVERYBODY_ELSE, Comparison, Measures
 from globece.auditing.settings import AuditSettings
 
-BIAS, NONE, UNKNOWN = "recourse bias", "no relevant gap", "not enough evidence"
 ENOUGH_POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The conclusion of an audit.
+    """The conclusion of an audit: the worst of all comparisons.
 
     Attributes
     ----------
+    favourable
+        The favourable outcome.
     conclusion
-        ``"recourse bias"``, ``"no relevant gap"`` or ``"not enough evidence"``.
+        ``"relevant bias"``, ``"gap, relevance open"``, ``"not enough evidence"``, ``"detectable but negligible"`` or
+        ``"equivalent"``.
     against
-        The group whose recourse costs more, if there is a bias.
+        The group whose recourse costs more, if there is a gap that is or may be relevant.
     other
         The group that it was compared with.
+    also
+        Further groups with the same conclusion.
     size, interval, p
-        Gap in score, its confidence interval, and p corrected for several groups.
+        Gap in score of the comparison with the worst conclusion (of several, with the largest gap), its interval, and
+        p, corrected for several comparisons; ``nan`` if they cannot be computed.
+    margin
+        The relevance margin, in units of cost.
     power
-        Power of the test for a gap of the relevance margin.
+        Power of the test for a gap as large as the margin.
+    not_compared
+        Groups of affected inputs that are too small to be compared.
     model_bias_against
         The group that is rejected more often, by a separate test; ``None`` if none is. Not recourse bias.
     survives
-        For each check of search artefacts whether it leads to the same conclusion; ``None`` if it is inconclusive.
+        For each check of search artefacts whether gaps keep their size; ``None`` if that cannot be told.
     rests_on
         What the conclusion is based on.
     warnings
         Remarks for the reader.
     text
-        All of that as one paragraph.
+        All of that as a few paragraphs.
     """
 
+    favourable: str
     conclusion: str
     against: str | None
     other: str | None
+    also: tuple[str, ...]
     size: float
     interval: tuple[float, float]
     p: float
+    margin: float
     power: float
+    not_compared: tuple[str, ...]
     model_bias_against: str | None
     survives: Mapping[str, bool | None]
     rests_on: tuple[str, ...]
@@ -60,116 +75,196 @@ class Verdict:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the text."""
+        return "\n".join(f"<p>{escape(part)}</p>" for part in self.text.split("\n"))
 
-def headline(comparisons: Sequence[Comparison], level: float) -> Comparison | None:
-    """The comparison that the verdict is about.
 
-    Groups with significantly more expensive recourse come first, then the smallest p, then the largest gap.
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What a verdict is drawn from.
+
+    Attributes
+    ----------
+    comparisons, by_group, checks, settings, basis
+        As in :class:`globece.Audit`.
+    remarks
+        Remarks for the reader.
+    example
+        A feature that recourse changes, and by how much for a cost of 1 (negative if it falls).
+    """
+
+    comparisons: Sequence[Comparison]
+    by_group: Mapping[str, Measures]
+    checks: Sequence[Check]
+    settings: AuditSettings
+    basis: Basis
+    remarks: tuple[str, ...]
+    example: tuple[str, float]
+
+
+def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The comparison that the verdict is about: the worst conclusion, then who pays more, then the largest gap.
+
+    Sizes and not p-values decide, so that chance does not: many gaps are as significant as a test can tell.
     """
     if not comparisons:
         return None
 
-    def rank(c: Comparison) -> tuple[bool, float, float]:
-        gap = c.gaps["score"]
-        pays_more = gap.p_adjusted < level and (gap.value > 0 or c.other != EVERYBODY_ELSE)
-        return not pays_more, gap.p, -abs(gap.value)
+    def rank(c: Comparison) -> tuple[int, bool, float]:
+        value = c.gaps["score"].value
+        pays_less = c.other == EVERYBODY_ELSE and not value > 0
+        return CONCLUSIONS.index(c.decision.conclusion), pays_less, -abs(value) if value == value else np.inf
 
     return min(comparisons, key=rank)
 
 
-def conclude(
-    comparisons: Sequence[Comparison],
-    by_group: Mapping[str, Measures],
-    checks: Sequence[Check],
-    settings: AuditSettings,
-    rests_on: Sequence[str],
-    warnings: Sequence[str],
-) -> Verdict:
+def who_pays(c: Comparison) -> tuple[str, str]:
+    """Who pays more, and who less."""
+    other = f"everybody but {c.group}" if c.other == EVERYBODY_ELSE and c.gaps["score"].value < 0 else c.other
+    return (c.group, c.other) if c.gaps["score"].value >= 0 else (other, c.group)
+
+
+def conclude(evidence: Evidence) -> Verdict:
     """Draw the conclusion from comparisons and checks."""
-    main = headline(comparisons, settings.level)
-    small = [name for name, m in by_group.items() if not m.judged]
-    model_bias = _model_bias(comparisons, settings.level)
-    survives = {check.name: check.survives for check in checks}
+    comparisons, settings, basis = evidence.comparisons, evidence.settings, evidence.basis
+    small = tuple(name for name, m in evidence.by_group.items() if not m.judged and m.affected)
+    rejected = _most_rejected(comparisons, settings.level)
+    model_bias = None if rejected is None else _sides(rejected)[0]
+    main = headline(comparisons)
+    warnings = list(evidence.remarks)
     if main is None:
         why = "fewer than two groups are large enough to be compared"
-        text = " ".join(
-            [f"Not enough evidence: {why}.", *_small(small, by_group), _rejections(comparisons, model_bias)]
-        )
+        lines = [_favourable(basis), f"Not enough evidence: {why}.", *_small(small, evidence.by_group), SAYS_NOT]
         return Verdict(
-            UNKNOWN, None, None, np.nan, (np.nan, np.nan), 1.0, 0.0, model_bias, {}, tuple(rests_on),
-            (why, *warnings), text.strip(),
+            basis.favourable, UNKNOWN, None, None, (), np.nan, (np.nan, np.nan), np.nan, np.nan, 0.0, small, model_bias,
+            {}, basis.sentences(), (why, *warnings), "\n".join(lines),
         )  # fmt: skip
-    gap = main.gaps["score"]
-    probability = _power(gap, settings, len(comparisons))
-    found = gap.p_adjusted < settings.level and gap.value != 0.0
-    within = -settings.relevant < gap.low and gap.high < settings.relevant
-    conclusion = BIAS if found else NONE if within else UNKNOWN
-    worse, better = (main.group, main.other) if gap.value > 0 else (main.other, main.group)
-    worse = f"everybody but {better}" if worse == EVERYBODY_ELSE else worse
-    all_warnings = list(warnings)
-    if probability < ENOUGH_POWER:
-        all_warnings.append(
-            f"a gap of {settings.relevant:g} is detected with a power of {probability:.0%} only; "
-            f"gaps of at least {gap.detectable:.2f} are detected with a power of 80 %"
+    gap, decision = main.gaps["score"], main.decision
+    conclusion = worst([c.decision.conclusion for c in comparisons])
+    worse, better = who_pays(main)
+    named = conclusion in (RELEVANT, OPEN)
+    same = [c for c in comparisons if c is not main and c.decision.conclusion == conclusion]
+    if decision.power < ENOUGH_POWER and conclusion == UNKNOWN:
+        warnings.append(
+            f"a gap as large as the relevance margin ({decision.margin:.2g}) would be detected with probability "
+            f"{decision.power:.0%} only; gaps of at least {gap.detectable:.2g} are with 80 %"
         )
-    text = " ".join(
-        part
-        for part in (
-            _first(conclusion, worse, better, main, gap, settings, probability),
-            _parts(conclusion, main, worse, settings.level),
-            _survival(checks, conclusion),
-            *_small(small, by_group),
-            _rejections(comparisons, model_bias),
-        )
-        if part
-    )
+    for c in comparisons:
+        if any(c.left_out):
+            warnings.append(
+                f"{c.group} against {c.other}: {c.left_out[0]:,} and {c.left_out[1]:,} affected inputs are not "
+                "compared, as nobody of the other side has their level of the control"
+            )
+    lines = [
+        _favourable(basis),
+        _first(main, conclusion, settings),
+        _in_units(gap.value, evidence),
+        _others(same, comparisons, main, settings),
+        _parts(conclusion, main, worse, settings.level),
+        _survival(evidence.checks),
+        *_small(small, evidence.by_group),
+        _rejections(rejected),
+        SAYS_NOT,
+    ]
     return Verdict(
+        favourable=basis.favourable,
         conclusion=conclusion,
-        against=worse if found else None,
-        other=better if found else None,
+        against=worse if named else None,
+        other=better if named else None,
+        also=tuple(who_pays(c)[0] for c in same) if named else (),
         size=gap.value,
         interval=(gap.low, gap.high),
         p=gap.p_adjusted,
-        power=probability,
+        margin=decision.margin,
+        power=decision.power,
+        not_compared=small,
         model_bias_against=model_bias,
-        survives=survives,
-        rests_on=tuple(rests_on),
-        warnings=tuple(all_warnings),
-        text=text,
+        survives={check.name: check.survives for check in evidence.checks},
+        rests_on=basis.sentences(),
+        warnings=tuple(warnings),
+        text="\n".join(line for line in lines if line),
     )
 
 
-def _power(gap: Gap, settings: AuditSettings, n_tests: int) -> float:
-    level = settings.level / n_tests
-    error = gap.detectable / st.detectable(1.0, level)
-    return st.power(error, settings.relevant, level)
+SAYS_NOT = (
+    "This does not say why, nor whether the changes are feasible for a person, and it holds for this model, these rows "
+    "and what was held fixed."
+)
 
 
-def _first(
-    conclusion: str, worse: str, better: str, main: Comparison, gap: Gap, settings: AuditSettings, probability: float
-) -> str:
-    size, called = abs(gap.value), f"{1 - settings.level:.0%} confidence interval"
-    low, high = (gap.low, gap.high) if gap.value > 0 else (-gap.high, -gap.low)
-    numbers = f"{called} {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)}"
-    if conclusion == BIAS:
-        small = f", less than the relevance margin of {settings.relevant:g}" if size < settings.relevant else ""
+def _favourable(basis: Basis) -> str:
+    guessed = " (guessed: nobody said so)" if basis.guessed else ""
+    return f"Favourable outcome: {basis.favourable}{guessed}. Cost: {basis.cost.removeprefix('cost ')}."
+
+
+def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
+    gap, margin = c.gaps["score"], c.decision.margin
+    worse, better = who_pays(c)
+    low, high = (gap.low, gap.high) if gap.value >= 0 else (-gap.high, -gap.low)
+    sure = f"{1 - settings.level:.0%} interval {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)}"
+    pays = f"those turned down in {worse} pay {abs(gap.value):.2f} more on average for recourse than {better} ({sure})"
+    matters = f"{margin:.2g} or more counts as relevant" + (
+        "" if settings.relevant is not None else f", {settings.relevant_share:.0%} of what everybody pays"
+    )
+    if not np.isfinite(gap.value) or not np.isfinite(gap.p):
         return (
-            f"There is a recourse bias against {worse}: recourse costs them {size:.2f} more on average than "
-            f"{better}{small} ({numbers}), where people without recourse count as the full budget."
+            f"Not enough evidence: the gap between {c.group} and {c.other} cannot be computed, as no spread can be told "
+            "from so few people in comparable levels."
         )
-    interval = f"{called} {gap.low:.2f} to {gap.high:.2f}, p {_p(gap.p_adjusted)}"
-    gap_text = f"the gap between {main.group} and {main.other} is {gap.value:+.2f} ({interval})"
-    if conclusion == NONE:
-        return f"No relevant recourse bias was found: {gap_text}, which rules out a gap of {settings.relevant:g}."
+    return {
+        RELEVANT: f"Relevant bias against {worse}: {pays}, which is beyond what is taken to matter ({matters}).",
+        OPEN: f"There is a gap against {worse}, and whether it is relevant is open: {pays}; {matters}.",
+        UNKNOWN: (
+            f"Not enough evidence: {pays}. Neither no gap nor a relevant one can be ruled out ({matters}); one as large "
+            f"as that would be detected with probability {c.decision.power:.0%}."
+        ),
+        NEGLIGIBLE: f"Detectable but negligible: {pays}, which is less than what is taken to matter ({matters}).",
+        EQUIVALENT: (
+            f"Equivalent: {pays}, so that a relevant gap either way is ruled out ({matters}; two one-sided tests, "
+            f"p {_p(c.decision.p_within)})."
+        ),
+    }[conclusion]
+
+
+def _in_units(gap: float, evidence: Evidence) -> str:
+    name, unit = evidence.example
+    if not name or not np.isfinite(gap) or gap == 0.0:
+        return ""
+    how = "raising" if unit > 0 else "lowering"
+    budget = evidence.basis.budget
     return (
-        f"Not enough evidence: {gap_text}. A gap of {settings.relevant:g} can be neither confirmed nor ruled out with "
-        f"these inputs; the test detects one with a power of {probability:.0%}."
+        f"A gap of {abs(gap):.2f} is as much as {how} {name} by {abs(gap * unit):.3g}; people without recourse count as "
+        f"the full budget ({budget:g})."
     )
+
+
+def _others(
+    same: Sequence[Comparison], comparisons: Sequence[Comparison], main: Comparison, settings: AuditSettings
+) -> str:
+    if len(comparisons) == 1:
+        return ""
+    parts = []
+    if same:
+        listed = [f"{who_pays(c)[0]} ({_gap(c)})" for c in sorted(same, key=lambda c: -abs(c.gaps["score"].value))]
+        parts.append(f"the same for {_listed(listed)}")
+    rest = [c for c in comparisons if c is not main and c not in same]
+    for conclusion in CONCLUSIONS:
+        some = [c for c in rest if c.decision.conclusion == conclusion]
+        if some:
+            parts.append(f"{conclusion}: {_listed([f'{c.group} ({_gap(c)})' for c in some])}")
+    sure = f"{1 - settings.level:.0%}"
+    return f"Of {len(comparisons)} comparisons, {'; '.join(parts)}. All intervals hold at once with {sure} confidence."
+
+
+def _gap(c: Comparison) -> str:
+    gap = c.gaps["score"]
+    return f"{gap.value:+.2f}" if np.isfinite(gap.value) else "unknown"
 
 
 def _parts(conclusion: str, main: Comparison, worse: str, level: float) -> str:
     """The gaps in coverage and in average cost."""
-    if conclusion != BIAS:
+    if conclusion not in (RELEVANT, OPEN):
         return ""
     coverage, cost = main.gaps["coverage"], main.gaps["average_cost"]
     sign = 1.0 if worse == main.group else -1.0
@@ -188,47 +283,47 @@ def _parts(conclusion: str, main: Comparison, worse: str, level: float) -> str:
     return f"In detail, {' and '.join(found)}."
 
 
-def _survival(checks: Sequence[Check], conclusion: str) -> str:
+def _survival(checks: Sequence[Check]) -> str:
     if not checks:
-        return ""
+        return "It was not checked whether the search makes the gap."
     parts = []
     for survives, what in (
-        (True, "stays the same with"),
-        (False, "changes with"),
-        (None, "could not be checked by"),
+        (True, "gaps keep their size with"),
+        (False, "gaps have another size with"),
+        (None, "nothing can be told from"),
     ):
         names = [check.name for check in checks if check.survives is survives]
         if names:
             parts.append(f"{what} {_listed(names)}")
-    return f"This conclusion {', '.join(parts)}."
+    return f"Checked for artefacts of the search: {'; '.join(parts)}."
 
 
 def _small(small: Sequence[str], by_group: Mapping[str, Measures]) -> list[str]:
     if not small:
         return []
     listed = _listed([f"{name} ({by_group[name].affected} affected)" for name in small])
-    return [f"Too small to be compared: {listed}."]
+    return [f"Too small to be compared, and so not judged: {listed}."]
 
 
-def _model_bias(comparisons: Sequence[Comparison], level: float) -> str | None:
-    found = [
-        (gap.p_adjusted, c.group if gap.value > 0 else c.other)
-        for c in comparisons
-        if (gap := c.gaps["rejection_rate"]).p_adjusted < level and (gap.value > 0 or c.other != EVERYBODY_ELSE)
-    ]
-    return min(found)[1] if found else None
+def _bias(c: Comparison, level: float) -> bool:
+    gap = c.gaps["rejection_rate"]
+    return gap.p_adjusted < level and (gap.value > 0 or c.other != EVERYBODY_ELSE)
 
 
-def _rejections(comparisons: Sequence[Comparison], against: str | None) -> str:
-    if not comparisons:
-        return ""
-    if against is None:
+def _most_rejected(comparisons: Sequence[Comparison], level: float) -> Comparison | None:
+    found = [c for c in comparisons if _bias(c, level)]
+    return max(found, key=lambda c: abs(c.gaps["rejection_rate"].value), default=None)
+
+
+def _sides(c: Comparison) -> tuple[str, str]:
+    """Who is rejected more often, and who less."""
+    return (c.group, c.other) if c.gaps["rejection_rate"].value > 0 else (c.other, c.group)
+
+
+def _rejections(main: Comparison | None) -> str:
+    if main is None:
         return "Apart from recourse, no group is rejected significantly more often than others."
-    gap, other = next(
-        (c.gaps["rejection_rate"], c.other if c.group == against else c.group)
-        for c in comparisons
-        if against in (c.group, c.other)
-    )
+    gap, (against, other) = main.gaps["rejection_rate"], _sides(main)
     return (
         f"Apart from recourse, the model itself rejects {against} more often than {other}, by "
         f"{abs(gap.value) * 100:.1f} percentage points (p {_p(gap.p_adjusted)}); that is model bias, "
@@ -241,4 +336,4 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _p(p: float) -> str:
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001" if p == p else "unknown"

@@ -20,17 +20,23 @@ def content_order(Z: FloatArray, salt: int) -> IntArray:
     >>> bool(100 < Z[content_order(Z, 1)[:300], 0].sum() < 200)
     True
     """
-    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
-    bits = np.ascontiguousarray(same).view(np.uint64)
-    mixed = np.full(len(Z), salt, dtype=np.uint64)
-    for column in bits.T:
-        mixed = _mix(mixed, column)
+    mixed = content_hash(Z, salt)
     order = np.argsort(mixed, kind="stable")
     fresh = np.diff(mixed[order], prepend=mixed[order[:1]] + np.uint64(1)) != 0
     index = np.arange(len(Z))
     repeat = np.empty(len(Z), dtype=np.uint64)  # number of equal rows before each
     repeat[order] = index - np.maximum.accumulate(np.where(fresh, index, 0))
     return np.argsort(_mix(mixed, repeat), kind="stable")
+
+
+def content_hash(Z: FloatArray, salt: int = 0) -> NDArray[np.uint64]:
+    """A number for each row that depends only on its content and the salt."""
+    same = np.where(np.isnan(Z), np.nan, np.where(Z == 0.0, 0.0, Z))  # one NaN and one zero
+    bits = np.ascontiguousarray(same).view(np.uint64)
+    mixed = np.full(len(Z), salt, dtype=np.uint64)
+    for column in bits.T:
+        mixed = _mix(mixed, column)
+    return mixed
 
 
 def _mix(seed: NDArray[np.uint64], value: NDArray[np.uint64]) -> NDArray[np.uint64]:

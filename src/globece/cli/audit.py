@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import click
 import narwhals as nw
@@ -12,8 +12,10 @@ from rich.table import Table
 from globece import formatting
 from globece.api import audit as audit_model
 from globece.auditing import Audit, AuditSettings
+from globece.auditing.basis import TRAINING
+from globece.auditing.conclusions import CONCLUSIONS
 from globece.auditing.exchange import EVERYBODY
-from globece.auditing.result import check_exceeds
+from globece.auditing.gates import WORDS, Gate, check_gate
 from globece.cli import options, output
 from globece.cli.options import Asked
 from globece.cli.task import names, number, prepare
@@ -22,24 +24,26 @@ from globece.errors import InvalidParameterError, check_number
 from globece.plots import ExchangeDisplay, GroupCostsDisplay, GroupProfilesDisplay, GroupTranslationsDisplay
 from globece.search import Effort
 
-EXCEEDED = 3
+FAILED, UNTOLD = 3, 4
 
 HELP = """Audit what a model says about the rows of DATA, a CSV or Parquet file, for recourse bias between groups.
 
-All groups share one pool of directions, chosen on one half of those with the unfavourable outcome and judged on the
-other. The result has each group's numbers with intervals, tests, and a verdict in words. It goes to standard output,
+All groups share one pool of directions, and everybody is judged by those that were found without them. The result has
+a verdict in words, each group's numbers with intervals, and a decision for every comparison. It goes to standard output,
 everything else to standard error.
 
-With --fail-above the exit code is 3 if a recourse bias is found whose gap in score exceeds GAP; 0 otherwise, also when
-there is not enough evidence, of which standard error then tells.
+A gate (--fail-on, --fail-above, --fail-coverage-above, --fail-rejection-above) looks at every comparison. The exit code
+is 3 if one fails it, 4 if something could not be told (a number that cannot be computed, a group too small to be
+compared), and 0 otherwise. A gate with --fail-above alone also passes where there is not enough evidence, of which
+standard error then tells; --fail-on unknown fails there.
 
 --study 1 and --study 2 audit the black boxes of the paper's user studies instead of DATA; the second needs HELOC.
 
 \b
 Examples:
-  globece audit loans.csv --model loans.ubj --outcome approved --by sex
-  globece audit loans.csv --model logistic --outcome approved --by sex --by age:25,45 --fail-above 0.5
-  globece audit loans.csv --model loans.skops --by race --control region --json audit.json --figures figures
+  globece audit loans.csv --model loans.ubj --outcome approved --favourable 1 --by sex
+  globece audit loans.csv --model logistic --outcome approved --favourable 1 --by sex --by age:25,45 --fail-on relevant
+  globece audit loans.csv --model loans.skops --favourable yes --by race --control region --json audit.json
   globece audit --study 1
 """
 
@@ -55,51 +59,53 @@ Examples:
 )
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare groups only within levels of this.")
 @click.option("--reference", metavar="GROUP", help="Compare the other groups with this one.")
+@click.option("--cluster", metavar="COLUMN", help="Whose row each row is, where people have several.")
 @click.option("--study", type=click.Choice(["1", "2"]), help="Audit a black box of the paper's user studies.")
 @options.outcome
 @click.option("--directions", type=int, default=3, show_default=True, metavar="N", help="Directions for each group.")
 @options.constraints
 @click.option("--level", type=float, default=0.05, show_default=True, metavar="P", help="Level of the tests.")
+@click.option("--relevant", type=float, metavar="GAP", help="Smallest gap that matters.  [default: --relevant-share]")
 @click.option(
-    "--relevant", type=float, default=0.5, show_default=True, metavar="GAP", help="Smallest gap that matters."
-)
-@click.option(
-    "--smallest",
-    type=int,
-    default=30,
-    show_default=True,
-    metavar="N",
-    help="Fewest affected that a group is judged by.",
-)
+    "--relevant-share", type=float, default=0.2, show_default=True, metavar="SHARE",
+    help="The same as a share of the overall score.",
+)  # fmt: skip
+@click.option("--smallest", metavar="N", help="Fewest affected that a group is judged by.  [default: 30, or up to 100]")
 @click.option(
     "--missing", type=click.Choice(["group", "error"]), default="group", show_default=True,
     help="Whether missing group values are a group of their own.",
 )  # fmt: skip
-@click.option("--fail-above", type=float, metavar="GAP", help="Exit with 3 if a bias is found that exceeds this.")
+@click.option("--training", type=click.Choice(TRAINING), help="Whether the model was trained on these rows.")
+@click.option(
+    "--fail-on", multiple=True, type=click.Choice(list(WORDS)), help="Exit with 3 if any comparison concludes this."
+)
+@click.option("--fail-above", type=float, metavar="GAP", help="Exit with 3 if any gap is significant and exceeds this.")
+@click.option("--fail-coverage-above", type=float, metavar="SHARE", help="The same for gaps in coverage.")
+@click.option("--fail-rejection-above", type=float, metavar="SHARE", help="The same for gaps in rejection rates.")
+@click.option("--allow-small", is_flag=True, help="Let a gate pass though some groups are too small to be compared.")
+@click.option("--members", is_flag=True, help="Write the row, group and cost of each person to JSON too.")
 @options.effort
 @options.seed
 @options.json_path
 @options.figures
 @options.loading
 @options.asked
-def audit(
-    asked: Asked,
-    by: tuple[str, ...],
-    control: tuple[str, ...],
-    reference: str | None,
-    study: str | None,
-    directions: int,
-    effort: Effort,
-    level: float,
-    relevant: float,
-    smallest: int,
-    missing: Literal["group", "error"],
-    fail_above: float | None,
-) -> None:
+def audit(asked: Asked, by: tuple[str, ...], study: str | None, directions: int, effort: Effort, **wanted: Any) -> None:
     """``globece audit``."""
-    if fail_above is not None:
-        check_number("--fail-above", fail_above)
-    settings = AuditSettings(level=level, relevant=relevant, smallest=smallest, missing=missing)
+    gate = Gate(
+        fail_on=wanted["fail_on"],
+        above=_limit("--fail-above", wanted["fail_above"]),
+        coverage_above=_limit("--fail-coverage-above", wanted["fail_coverage_above"]),
+        rejection_above=_limit("--fail-rejection-above", wanted["fail_rejection_above"]),
+        allow_small=wanted["allow_small"],
+    )
+    settings = AuditSettings(
+        level=wanted["level"],
+        relevant=wanted["relevant"],
+        relevant_share=wanted["relevant_share"],
+        smallest="auto" if wanted["smallest"] is None else number(wanted["smallest"]),
+        missing=wanted["missing"],
+    )
     if study is not None:
         if asked.data or asked.model or by:
             raise InvalidParameterError("--study brings its own data, model and groups; give none of them")
@@ -109,20 +115,27 @@ def audit(
             raise InvalidParameterError("an audit needs DATA, --model and --by; or --study")
         task = prepare(asked)
         columns = [*dict.fromkeys([*task.space.names, *nw.from_native(task.frame, eager_only=True).columns])]
+        control = wanted["control"]
         found = audit_model(
             task.model,
             task.frame,
             by=_columns("--by", by, columns),
             control=_columns("--control", control, columns) if control else None,
-            reference=reference,
+            reference=wanted["reference"],
+            cluster=wanted["cluster"],
+            training_rows=wanted["training"] or ("some" if task.trained else None),
             n_directions=directions,
             effort=effort,
             audit_settings=settings,
             **task.wishes,
         )
-    output.report(found, asked, show, displays)
-    if fail_above is not None:
-        _gate(found, fail_above)
+    output.report(found, asked, show, displays, members=wanted["members"])
+    if not gate.is_empty:
+        _gate(found, gate)
+
+
+def _limit(option: str, value: float | None) -> float | None:
+    return None if value is None else check_number(option, value)
 
 
 def _study(study: str, asked: Asked, settings: AuditSettings) -> Audit:
@@ -132,6 +145,7 @@ def _study(study: str, asked: Asked, settings: AuditSettings) -> Audit:
         f"the model bias against {made.model_bias_against}."
     )
     wishes: dict[str, Any] = {"rng": asked.seed, "progress": True, "audit_settings": settings, "budget": asked.budget}
+    wishes["favourable"] = 1
     return audit_model(made.model, made.X, by=made.by, space=made.space, cost=made.cost, **wishes)
 
 
@@ -152,20 +166,25 @@ def _columns(option: str, values: tuple[str, ...], columns: list[str]) -> list[A
     return wishes
 
 
-def _gate(found: Audit, gap: float) -> None:
-    v = found.verdict
-    if check_exceeds(found, gap):
-        output.say(f"Failed: the gap of {abs(v.size):.3f} against {v.against} exceeds {gap:g}.")
-        click.get_current_context().exit(EXCEEDED)
-    output.say(f"Passed: no recourse bias beyond {gap:g} was found ({v.conclusion}).")
+def _gate(found: Audit, gate: Gate) -> None:
+    outcome = check_gate(found, gate)
+    for failure in outcome.failures:
+        output.say(f"Failed: {failure}.")
+    for unknown in outcome.unknown:
+        output.say(f"Not passed: {unknown}.")
+    if outcome.failures or outcome.unknown:
+        click.get_current_context().exit(FAILED if outcome.failures else UNTOLD)
+    small = found.verdict.not_compared
+    aside = f"; not judged, as allowed: {', '.join(small)}" if small else ""
+    output.say(f"Passed: the worst of {len(found.comparisons)} comparisons is {found.verdict.conclusion!r}{aside}.")
 
 
 def show(found: Audit, console: Console) -> None:
-    """Print the verdict, the groups, the comparisons and the checks."""
+    """Print the verdict, the decisions, the groups and the checks."""
     console.print(found.verdict.text)
-    console.print(_groups(found))
     if found.comparisons:
-        console.print(_comparisons(found))
+        console.print(_decisions(found))
+    console.print(_groups(found))
     if found.checks:
         console.print(_checks(found))
     for warning in found.verdict.warnings:
@@ -193,26 +212,28 @@ def _groups(found: Audit) -> Table:
     return table
 
 
-def _comparisons(found: Audit) -> Table:
-    title = "Gaps: the group's minus the other's (p, corrected for several groups)"
-    table = output.table(title, ("Group", "Other"), ("Rejected", "Coverage", "Average cost", "Score"))
-    for c in found.comparisons:
-        cells = []
-        for measure, gap in c.gaps.items():
-            share = measure in ("rejection_rate", "coverage")
-            value = f"{gap.value:+.1%}" if share else f"{gap.value:+.3f}"
-            cells.append(f"{value} ({gap.p_adjusted:.3f})" if gap.value == gap.value else formatting.UNKNOWN)
-        table.add_row(c.group, c.other, *cells)
+def _decisions(found: Audit) -> Table:
+    title = "Decisions: the group's score minus the other's; all intervals hold at once"
+    table = output.table(title, ("Group", "Other", "Decision"), ("Gap", "Interval", "p", "Rejected", "Coverage"))
+    for c in sorted(found.comparisons, key=lambda c: CONCLUSIONS.index(c.decision.conclusion)):
+        gap = c.gaps["score"]
+        interval = f"{gap.low:+.2f} to {gap.high:+.2f}" if gap.low == gap.low else formatting.UNKNOWN
+        shares = [c.gaps[m].value for m in ("rejection_rate", "coverage")]
+        cells = [f"{v:+.1%}" if v == v else formatting.UNKNOWN for v in shares]
+        p = f"{gap.p_adjusted:.3f}" if gap.p_adjusted == gap.p_adjusted else formatting.UNKNOWN
+        value = f"{gap.value:+.3f}" if gap.value == gap.value else formatting.UNKNOWN
+        table.add_row(c.group, c.other, c.decision.conclusion, value, interval, p, *cells)
     return table
 
 
 def _checks(found: Audit) -> Table:
-    table = output.table("Real, or an artefact of the search?", ("With",), ("Gap", "p", "Same verdict"))
+    table = output.table("Real, or an artefact of the search?", ("With",), ("Gap", "Interval", "Same size"))
     table.add_column("")
     for c in found.checks:
         said = "cannot tell" if c.survives is None else "yes" if c.survives else "no"
         known = c.gap == c.gap
-        table.add_row(c.name, f"{c.gap:+.3f}" if known else "", f"{c.p:.3f}" if known else "", said, c.remark)
+        interval = f"{c.low:+.2f} to {c.high:+.2f}" if known else ""
+        table.add_row(c.name, f"{c.gap:+.3f}" if known else "", interval, said, c.remark)
     return table
 
 

@@ -137,14 +137,18 @@ def report(
     asked: Asked,
     show: Callable[[Result, Console], None],
     displays: Callable[[Result], Mapping[str, Display]] | None = None,
+    **kept: bool,
 ) -> None:
-    """Give a result as it was asked for: as tables or JSON on standard output, as JSON in a file, as figures."""
+    """Give a result as it was asked for: as tables or JSON on standard output, as JSON in a file, as figures.
+
+    ``kept`` says what its JSON keeps, in the words of its ``to_json``.
+    """
     if asked.json_path == "-":
-        click.echo(found.to_json())
+        click.echo(found.to_json(None, **kept))
     else:
         show(found, results())
         if asked.json_path is not None:
-            found.to_json(asked.json_path)
+            found.to_json(asked.json_path, **kept)
             say(f"JSON written to {asked.json_path}")
     if asked.figures is not None and displays is not None:
         views = displays(found)

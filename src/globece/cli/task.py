@@ -8,6 +8,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from globece.auditing.assumptions import check_not_adverse
 from globece.cli import output, training
 from globece.cli.options import Asked
 from globece.errors import InvalidParameterError, UnknownFeatureError
@@ -30,6 +31,8 @@ class Task:
         What may move.
     wishes
         What ``explain``, ``audit`` and ``ares`` all take by name.
+    trained
+        Whether the model was trained on some of the rows.
     """
 
     model: Any
@@ -37,6 +40,7 @@ class Task:
     frame: Any
     space: FeatureSpace
     wishes: dict[str, Any]
+    trained: bool = False
 
 
 def prepare(asked: Asked) -> Task:
@@ -49,6 +53,8 @@ def prepare(asked: Asked) -> Task:
     columns = list(frame.columns)
     if outcome is not None and outcome not in columns:
         raise UnknownFeatureError(f"--outcome names unknown column {outcome!r}; there are {columns}")
+    if asked.favourable is None and outcome is not None:
+        check_not_adverse(outcome, "--outcome names", "--favourable")
     wanted = _wanted(model, [c for c in columns if c != outcome])
     X = frame.select(wanted).to_native()
     space = FeatureSpace.from_frame(
@@ -72,7 +78,7 @@ def prepare(asked: Asked) -> Task:
         "time_limit": asked.time_limit,
     }
     rest = [c for c in columns if c not in wanted]
-    return Task(model, X, frame.select([*wanted, *rest]).to_native() if rest else X, space, wishes)
+    return Task(model, X, frame.select([*wanted, *rest]).to_native() if rest else X, space, wishes, trains)
 
 
 def _wanted(model: Any, available: list[str]) -> list[str]:

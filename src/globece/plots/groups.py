@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from globece import formatting
 from globece.auditing import Audit
+from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.errors import check_choice, check_count, check_instance
 from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
@@ -31,13 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NOTHING = "No group is large enough to be drawn."
-DRAWS = 200
 LONG = 40  # letters of a group's name, in a legend
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A group's coverage-cost profile, with a band that holds most resampled ones.
+    """A group's coverage-cost profile, with the interval at each limit as a band.
 
     Attributes
     ----------
@@ -78,18 +79,8 @@ class GroupProfilesDisplay(Display):
     def from_audit(cls, au: Audit) -> Self:
         """Take the profiles out of an audit."""
         check_instance("au", au, Audit)
-        bands, budget = {}, au.explanation.budget
-        paid = au.cost[np.isfinite(au.cost)]
-        limit = np.linspace(0.0, float(paid.max(initial=0.0)) if paid.size else budget, 241)
-        rng = np.random.default_rng(au.seed)
-        for name in _judged(au):
-            cost = np.sort(au.costs_of(name))
-            n = len(cost)
-            drawn = np.sort(cost[rng.integers(n, size=(DRAWS, n))], axis=1)
-            shares = np.array([np.searchsorted(row, limit, side="right") for row in drawn]) / n
-            low, high = np.quantile(shares, [au.settings.level / 2, 1 - au.settings.level / 2], axis=0)
-            bands[name] = Band(limit, np.searchsorted(cost, limit, side="right") / n, low, high, n)
-        return cls(bands, budget, au.settings.level)
+        bands = {n: Band(c.limit, c.share, c.low, c.high, c.n) for n, c in au.curves.items() if n != EVERYBODY}
+        return cls(bands, au.explained.budget, au.settings.level)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the profiles.
@@ -143,7 +134,8 @@ class GroupCostsDisplay(Display):
         check_instance("au", au, Audit)
         names = _judged(au)
         scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
-        return cls({name: au.costs_of(name) for name in names}, scores, au.explanation.budget)
+        costs = {name: au.costs_of(name) if au.members else _from_curve(au.curves[name]) for name in names}
+        return cls(costs, scores, au.explained.budget)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw one histogram above the other, as shares of each group, on one axis of costs.
@@ -207,13 +199,12 @@ class GroupTranslationsDisplay(Display):
     def from_audit(cls, au: Audit) -> Self:
         """Take the mean translations out of an audit."""
         check_instance("au", au, Audit)
-        found = {name: au.explanation_of(name).mean_translation() for name in _judged(au)}
-        if not found:
-            return cls((), {})
-        names = next(iter(found.values())).features
-        total = np.sum([t.cost for t in found.values()], axis=0)
-        order = [i for i in np.argsort(-total, kind="stable") if total[i] > 0]
-        return cls(tuple(names[i] for i in order), {name: t.cost[order] for name, t in found.items()})
+        found = {name: dict(zip(t.features, t.cost.tolist(), strict=True)) for name, t in au.translations.items()}
+        found = {name: found[name] for name in _judged(au)}
+        total = {f: sum(cost.get(f, 0.0) for cost in found.values()) for f in dict.fromkeys(chain(*found.values()))}
+        order = sorted((f for f in total if total[f] > 0), key=lambda f: -total[f])
+        costs = {name: np.array([cost.get(f, 0.0) for f in order]) for name, cost in found.items()}
+        return cls(tuple(order), costs)
 
     def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
         """Draw a bar for each feature and group.
@@ -307,8 +298,15 @@ class ExchangeDisplay(Display):
             ax.axhline(len(of) - 1.5, color=MUTED, linewidth=1)
         set_label(ax, "applied to")
         set_label(ax, "directions of", axis="y")
-        set_title(ax, f"Exchanged directions: {measure.replace('_', ' ')} on the half that did not choose")
+        set_title(ax, f"Exchanged directions: {measure.replace('_', ' ')} of those who did not choose")
         return self
+
+
+def _from_curve(curve: Curve) -> FloatArray:
+    """Costs, as exactly as a curve has them."""
+    counts = np.rint(np.diff(curve.share, prepend=0.0) * curve.n).astype(np.int64)
+    covered = np.repeat(curve.limit, counts)
+    return np.concatenate([covered, np.full(max(curve.n - len(covered), 0), np.inf)])
 
 
 def _judged(au: Audit) -> list[str]:

@@ -1,0 +1,227 @@
+"""What would otherwise be assumed in silence: which outcome is favourable, and that sensitive features may move."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from globece.auditing.groups import Groups
+from globece.compact import Rows
+from globece.errors import InvalidParameterError
+from globece.models.decision import SIDES, Decision
+from globece.space import FeatureSpace
+
+# Parts of names, in lower case.
+ADVERSE = frozenset(
+    [
+        "default",
+        "defaulted",
+        "defaults",
+        "denied",
+        "deny",
+        "denial",
+        "rejected",
+        "reject",
+        "rejection",
+        "declined",
+        "decline",
+        "refused",
+        "refusal",
+        "bad",
+        "recid",
+        "recidivist",
+        "recidivism",
+        "reoffend",
+        "reoffended",
+        "arrested",
+        "fraud",
+        "chargeoff",
+        "delinquent",
+        "delinquency",
+        "bankrupt",
+        "bankruptcy",
+        "fail",
+        "failed",
+        "failure",
+        "dropout",
+        "unfavourable",
+        "unfavorable",
+        "adverse",
+    ]
+)
+SENSITIVE = frozenset(
+    [
+        "sex",
+        "gender",
+        "race",
+        "racial",
+        "ethnicity",
+        "ethnic",
+        "religion",
+        "religious",
+        "nationality",
+        "citizenship",
+        "foreign",
+        "foreigner",
+        "immigrant",
+        "immigration",
+        "marital",
+        "married",
+        "marriage",
+        "relationship",
+        "pregnant",
+        "pregnancy",
+        "disability",
+        "disabled",
+        "orientation",
+        "caste",
+        "skin",
+        "origin",
+        "tribe",
+        "veteran",
+    ]
+)
+AGE = frozenset({"age", "ages"})
+FEW_VALUES = 10  # different values up to which a column of numbers may stand for groups
+BY_CHANCE = 1e-4  # probability below which a category in one group alone is no chance
+
+
+def words(name: str) -> list[str]:
+    """The parts of a name, in lower case.
+
+    >>> words("maritalStatus_2"), words("two_year_recid"), words("AGE")
+    (['marital', 'status', '2'], ['two', 'year', 'recid'], ['age'])
+    """
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return [part for part in re.split(r"[^a-z0-9]+", apart.lower()) if part]
+
+
+def is_adverse(name: Any) -> bool:
+    """Whether a name is one of an outcome that nobody wants.
+
+    >>> is_adverse("default"), is_adverse("two_year_recid"), is_adverse("approved")
+    (True, True, False)
+    """
+    return isinstance(name, str) and any(part in ADVERSE for part in words(name))
+
+
+def check_not_adverse(name: Any, what: str, argument: str) -> None:
+    """Raise if the outcome that would be taken as favourable has such a name."""
+    if is_adverse(name):
+        raise InvalidParameterError(
+            f"{what} {name!r}, which sounds like what nobody wants, and it would be taken as the favourable outcome; "
+            f"say which outcome is favourable with {argument}"
+        )
+
+
+def guessed_outcome(decide: Decision, given: Any) -> str | None:
+    """A warning if the favourable outcome was guessed; an error if the guess is the name of an unfavourable one."""
+    if given is not None or decide.favourable in SIDES:
+        return None
+    check_not_adverse(decide.favourable, f"{decide.name} predicts", "favourable=")
+    among = f" (its classes are {', '.join(map(repr, decide.classes))})" if decide.classes else ""
+    return (
+        f"the favourable outcome was guessed to be {decide.favourable!r}{among}; if people want another one, the result "
+        "is the other way round: say it with favourable="
+    )
+
+
+def unconstrained(space: FeatureSpace) -> list[str]:
+    """Features that may move though nobody should be told to change them; age, where it may fall."""
+    found = []
+    for f in space.movable:
+        parts = words(f.name)
+        falls = f.kind == "categorical" or f.sense <= 0
+        if any(part in SENSITIVE for part in parts) or (falls and any(part in AGE for part in parts)):
+            found.append(f.name)
+    return found
+
+
+def unconstrained_warning(names: Sequence[str], space: FeatureSpace) -> str:
+    """One warning about them, with the argument that settles it."""
+    listed = ", ".join(repr(name) for name in names)
+    ages = [n for n in names if space[n].kind != "categorical" and not any(part in SENSITIVE for part in words(n))]
+    fixed = [n for n in names if n not in ages]
+    settle = [f"immutable={fixed!r}"] if fixed else []
+    settle += [f"increasing={ages!r}"] if ages else []
+    return (
+        f"recourse may change {listed}, which nobody should be told to change; hold them with a space that has "
+        f"{' and '.join(settle)} (on the command line: {_options(fixed, ages)})"
+    )
+
+
+def _options(fixed: Sequence[str], ages: Sequence[str]) -> str:
+    found = [f"--immutable {','.join(fixed)}"] if fixed else []
+    found += [f"--increasing {','.join(ages)}"] if ages else []
+    return " ".join(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Proxies:
+    """Features that stand for the groups.
+
+    Attributes
+    ----------
+    features
+        Each of whose values occurs in one group only: these are held.
+    categories
+        By feature the categories that occur in one group only: nobody is moved to these.
+    """
+
+    features: tuple[str, ...]
+    categories: dict[str, tuple[Any, ...]]
+
+    def hold(self, space: FeatureSpace) -> FeatureSpace:
+        """The space in which they are held."""
+        permitted = {}
+        for name, barred in self.categories.items():
+            f = space[name]
+            permitted[name] = [c for c, ok in zip(f.categories, f.permitted, strict=True) if ok and c not in barred]
+        held = [*self.features, *(name for name, left in permitted.items() if not left)]
+        return space.constrain(immutable=held, permitted={n: left for n, left in permitted.items() if left})
+
+    def notes(self, space: FeatureSpace) -> list[str]:
+        """What is held, in words."""
+        found = []
+        if self.features:
+            found.append(f"held as a proxy for the groups: {', '.join(self.features)}")
+        for name, barred in self.categories.items():
+            labels = ", ".join(space[name].label(c) for c in barred)
+            found.append(f"nobody is moved to {name} = {labels}, which occurs in one group only")
+        return found
+
+
+def proxies(rows: Rows, parts: Sequence[Groups]) -> Proxies:
+    """Find the features that may move and stand for the groups; groups of several columns are tried one by one."""
+    features: list[str] = []
+    categories: dict[str, tuple[Any, ...]] = {}
+    for f in rows.space.movable:
+        values = rows.feature(f)
+        known = ~np.isnan(values)
+        present, codes = np.unique(values[known], return_inverse=True)
+        if f.kind == "continuous" and len(present) > FEW_VALUES:
+            continue
+        bound = np.zeros(len(present), dtype=bool)
+        for groups in parts:
+            bound |= _bound(codes, len(present), groups.labels[known], len(groups))
+        if len(present) > 1 and bound.all():
+            features.append(f.name)
+        elif f.is_block and bound.any():
+            categories[f.name] = tuple(f.categories[int(v)] for v in present[bound])
+    return Proxies(tuple(features), categories)
+
+
+def _bound(codes: Any, n_codes: int, labels: Any, n_groups: int) -> Any:
+    """Which values occur in one group only, and not by chance."""
+    inside = labels >= 0
+    counts = np.zeros((n_codes, n_groups))
+    np.add.at(counts, (codes[inside], labels[inside]), 1.0)
+    total, share = counts.sum(axis=1), counts.sum(axis=0) / max(counts.sum(), 1.0)
+    alone = (counts > 0).sum(axis=1) == 1
+    with np.errstate(divide="ignore"):
+        chance = total * np.log(share[counts.argmax(axis=1)])
+    return alone & (chance < np.log(BY_CHANCE))
