@@ -27,8 +27,8 @@ export function mount(root: HTMLElement, source: Source, live: Live | null, keep
     const view: View = { source: from, data, state, part: data.explanations[name], name, live, reload: draw };
     document.title = keepsAddress ? data.title : document.title;
     const body = view.part?.n_affected
-      ? [view.data.comparison ? compare(view) : null, budget(view), far(view), ways(view), groups(view), people(view), trying(view), recompute(view), rests(view)]
-      : [compare(view), empty(view), groups(view), recompute(view), rests(view)];
+      ? [compare(view), budget(view), far(view), ways(view), groups(view), people(view), trying(view), recompute(view), rests(view)]
+      : [compare(view), view.part || !data.audit ? empty(view) : null, groups(view), recompute(view), rests(view)];
     const main = h("main", {});
     add(main, [first(view), contents(body), ...body]);
     root.replaceChildren(main);

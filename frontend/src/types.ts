@@ -99,30 +99,46 @@ export interface Group {
   score_interval: [number | null, number | null];
   quantiles: (number | null)[];
   judged: boolean;
+  whole: boolean;
   note: string;
-  series: Series;
-  band: { low: Ref; high: Ref } | null;
+  series: Series | null;
+  curve: { n: number; limit: Ref; share: Ref; low: Ref; high: Ref } | null;
   histogram: { edges: number[]; shares: number[]; none: number };
 }
 
 export interface Decision {
+  unit?: undefined;
   group: string;
   other: string;
-  measure: string;
   conclusion: string;
   tone: "bad" | "open" | "good" | "unknown";
   value: number | null;
   low: number | null;
   high: number | null;
+  p: number | null;
   margin: number | null;
-  unit: "cost" | "share";
+  power: number | null;
   note: string;
+}
+
+export interface Gap {
+  group: string;
+  other: string;
+  measure: string;
+  unit: "cost" | "share";
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  p: number | null;
 }
 
 export interface Audited {
   by: string;
-  verdict: string;
+  members: boolean;
+  verdict: string[];
   level: number;
+  limits: Ref;
+  gaps: Gap[];
   groups: Group[];
   decisions: Decision[];
   exchange: { of: string[]; to: string[]; measures: Record<string, (number | "none" | null)[][]> };

@@ -63,8 +63,12 @@ export function limitAt(view: View, at: number): number {
 
 /** The position of the largest limit that is no more than a cost. */
 export function positionOf(view: View, cost: number): number {
-  const limits = view.source.values(view.part.grid.limits);
-  const near = cost * (1 + 1e-9) + view.part.grid.step * 1e-6;
+  return found(view.source.values(view.part.grid.limits), cost + view.part.grid.step * 1e-6);
+}
+
+/** The position of the largest of some rising limits that is no more than a cost. */
+export function found(limits: ArrayLike<number>, cost: number): number {
+  const near = cost * (1 + 1e-9);
   let [low, high] = [0, limits.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;

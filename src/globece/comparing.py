@@ -187,7 +187,7 @@ class _Rows:
 
     @classmethod
     def of(cls, result: Any) -> _Rows:
-        ex = _explanation(result)
+        ex = _explanation(result)  # raises if an audit was written without its members
         cost = result.cost if isinstance(result, Audit) else ex.best_costs
         affected, covered, paid, charged = np.zeros((4, ex.n_rows))
         affected[ex.rows] = 1.0

@@ -3,7 +3,8 @@ import { Plot, colour, dash, figure, rule, type Overlay } from "../chart";
 import { details, h, table } from "../dom";
 import { svg } from "../dom";
 import * as format from "../format";
-import { Curve, last, limitAt, position, type View } from "../view";
+import type { Series } from "../types";
+import { Curve, found, last, limitAt, position, type View } from "../view";
 import { steps } from "./first";
 
 const MARGIN = { left: 52, right: 96 };
@@ -11,11 +12,38 @@ const MARGIN = { left: 52, right: 96 };
 interface Line {
   name: string;
   short: string;
-  curve: Curve;
+  curve: Followed;
   colour: string;
   dash: string;
   wide: number;
-  band?: { low: ArrayLike<number>; high: ArrayLike<number> };
+  band?: { limit: ArrayLike<number>; low: ArrayLike<number>; high: ArrayLike<number> };
+}
+
+interface Followed {
+  coverage(at: number): number;
+  average(at: number): number;
+}
+
+/** A group's curve has its own limits; it is looked up by cost. */
+class GroupCurve implements Followed {
+  private readonly curve: Curve;
+  private readonly limits: ArrayLike<number>;
+
+  constructor(
+    private readonly view: View,
+    series: Series,
+  ) {
+    this.curve = new Curve(view.source, series);
+    this.limits = view.source.values(view.data.audit!.limits);
+  }
+
+  coverage(at: number): number {
+    return this.curve.coverage(found(this.limits, limitAt(this.view, at)));
+  }
+
+  average(at: number): number {
+    return this.curve.average(found(this.limits, limitAt(this.view, at)));
+  }
 }
 
 export function far(view: View): HTMLElement {
@@ -72,16 +100,16 @@ function curves(view: View, total: Curve): Line[] {
   const { part, source, data } = view;
   if (data.audit) {
     return data.audit.groups
-      .filter((g) => g.judged && g.series.n > 0)
+      .filter((g) => g.judged && !g.whole && g.series && g.series.n > 0)
       .slice(0, 7)
       .map((g, i) => ({
         name: g.name,
         short: g.name,
-        curve: new Curve(source, g.series),
+        curve: new GroupCurve(view, g.series!),
         colour: colour(i),
         dash: dash(i),
         wide: 2,
-        band: g.band ? { low: source.values(g.band.low), high: source.values(g.band.high) } : undefined,
+        band: g.curve ? { limit: source.values(g.curve.limit), low: source.values(g.curve.low), high: source.values(g.curve.high) } : undefined,
       }));
   }
   const alone = part.directions.map((d, i) => ({
@@ -140,7 +168,7 @@ function profile(view: View, lines: Line[]): HTMLElement {
         marks: [
           ...lines.flatMap((line) =>
             line.band
-              ? [Plot.areaY(Array.from(line.band.low, (low, i) => ({ limit: (i * (points - 1) * step) / (line.band!.low.length - 1), low: low * 100, high: line.band!.high[i] * 100 })), { x: "limit", y1: "low", y2: "high", fill: line.colour, fillOpacity: 0.18 })]
+              ? [Plot.areaY(Array.from(line.band.low, (low, i) => ({ limit: line.band!.limit[i], low: low * 100, high: line.band!.high[i] * 100 })).filter((r) => r.limit <= end), { x: "limit", y1: "low", y2: "high", fill: line.colour, fillOpacity: 0.18 })]
               : [],
           ),
           ...lines.map((line) =>

@@ -54,7 +54,7 @@ export function first(view: View): HTMLElement {
 function picture(view: View): HTMLElement | null {
   const audit = view.data.audit;
   if (audit) {
-    const judged = audit.groups.filter((g) => g.judged && g.affected > 0);
+    const judged = audit.groups.filter((g) => g.judged && !g.whole && g.affected > 0);
     return judged.length ? groupCosts(view, judged) : null;
   }
   const part = Object.values(view.data.explanations)[0];
@@ -80,7 +80,7 @@ function picture(view: View): HTMLElement | null {
 }
 
 /** Corners of a curve alone: drawing 1,000 points that do not move is work for nothing. */
-export function steps(curve: Curve, points: number, step: number): { limit: number; share: number }[] {
+export function steps(curve: { coverage(at: number): number }, points: number, step: number): { limit: number; share: number }[] {
   const found: { limit: number; share: number }[] = [];
   let before = -1;
   for (let i = 0; i < points; i++) {

@@ -12,16 +12,16 @@ export function groups(view: View): HTMLElement | null {
     "section",
     { id: "groups", "aria-labelledby": "groups-head" },
     h("h2", { id: "groups-head" }, finding(audit)),
-    h("p", { class: "text" }, audit.verdict),
+    audit.verdict.map((line) => h("p", { class: "text" }, line)),
     decisions(audit),
     h("h3", {}, "Each group"),
     measures(audit),
     exchange(audit),
     audit.checks.length
-      ? h("div", {}, h("h3", {}, "Real, or an artefact of the search?"), table("The same comparison under other conditions", ["With", "Same conclusion", "Remark"], audit.checks.map((c) => [c.name, c.said, c.remark])))
+      ? h("div", {}, h("h3", {}, "Real, or an artefact of the search?"), table("The same comparison under other conditions", ["With", "Gaps keep their size", "Remark"], audit.checks.map((c) => [c.name, c.said, c.remark])))
       : null,
     audit.subgroups.length
-      ? h("div", {}, h("h3", {}, "Subgroups with the worst recourse"), table("Found on one half of the affected, tested on the other", ["Subgroup", "Affected", "Score", "Score of the others", "p, corrected"], audit.subgroups.map((s) => [s.name, format.count(s.n), format.cost(s.score), format.cost(s.rest), s.p === null ? format.UNKNOWN : s.p < 0.001 ? "< 0.001" : s.p.toFixed(3)]), [1, 2, 3, 4]))
+      ? h("div", {}, h("h3", {}, "Subgroups with the worst recourse"), table("Found on one half of the affected, tested on the other", ["Subgroup", "Affected", "Score", "Score of the others", "p, corrected"], audit.subgroups.map((s) => [s.name, format.count(s.n), format.cost(s.score), format.cost(s.rest), chance(s.p)]), [1, 2, 3, 4]))
       : null,
     audit.warnings.length ? h("div", { class: "notes", role: "note" }, h("ul", {}, audit.warnings.map((w) => h("li", {}, w)))) : null,
   );
@@ -30,44 +30,54 @@ export function groups(view: View): HTMLElement | null {
 function finding(audit: Audited): string {
   const worst = audit.decisions[0];
   if (!worst) return "No two groups can be compared";
-  return `${worst.group} and ${worst.other}, ${worst.measure}: ${worst.conclusion}`;
+  const more = audit.decisions.filter((d) => d.conclusion === worst.conclusion).length - 1;
+  return `${worst.group} against ${worst.other}: ${worst.conclusion}${more ? `, and ${more} more like it` : ""}`;
 }
 
-function text(d: Decision): (v: number) => string {
+function text(d: object & { unit?: string }): (v: number) => string {
   return d.unit === "share" ? (v) => `${(v * 100).toFixed(1)} points` : (v) => format.cost(v);
 }
 
+function interval(d: { low: number | null; high: number | null; unit?: string }): string {
+  if (d.low === null || d.high === null) return format.UNKNOWN;
+  return `${format.signed(d.low, text(d))} to ${format.signed(d.high, text(d))}`;
+}
+
 function decisions(audit: Audited): HTMLElement {
-  const drawn = h("div");
-  for (const unit of ["cost", "share"] as const) {
-    const rows = audit.decisions.filter((d) => d.unit === unit && d.value !== null);
-    if (rows.length) drawn.append(forest(rows, unit));
-  }
+  const known = audit.decisions.filter((d) => d.value !== null);
   return h(
     "div",
     {},
     h("h3", {}, "Decisions, the worst first"),
-    drawn,
+    known.length ? forest(known) : null,
     table(
-      "One row per comparison",
-      ["Group", "against", "Measure", "Difference", "Interval", "Margin", "Conclusion"],
+      `One row per comparison: the group's score minus the other's, in units of cost. All ${(100 * (1 - audit.level)).toFixed(0)}% intervals hold at once.`,
+      ["Group", "against", "Gap", "Interval", "p, corrected", "Margin", "Conclusion"],
       audit.decisions.map((d) => [
         d.group,
         d.other,
-        d.measure,
         format.signed(d.value, text(d)),
-        d.low === null || d.high === null ? format.UNKNOWN : `${format.signed(d.low, text(d))} to ${format.signed(d.high, text(d))}`,
-        d.margin === null ? "not set" : text(d)(d.margin),
+        interval(d),
+        chance(d.p),
+        d.margin === null ? format.UNKNOWN : format.cost(d.margin),
         h("span", {}, h("span", { class: `badge ${d.tone}` }, d.conclusion), d.note ? ` ${d.note}` : ""),
       ]),
-      [3, 4, 5],
+      [2, 3, 4, 5],
+    ),
+    details(
+      "Gaps in coverage, average cost and rejections",
+      table("The group's minus the other's", ["Group", "against", "Measure", "Gap", "Interval", "p, corrected"], audit.gaps.map((g) => [g.group, g.other, g.measure, format.signed(g.value, text(g)), interval(g), chance(g.p)]), [3, 4, 5]),
     ),
   );
 }
 
-function forest(rows: Decision[], unit: "cost" | "share"): HTMLElement {
-  const scale = unit === "share" ? 100 : 1;
-  const name = (d: Decision) => `${d.group} − ${d.other}: ${d.measure}`;
+function chance(p: number | null): string {
+  return p === null ? format.UNKNOWN : p < 0.001 ? "< 0.001" : p.toFixed(3);
+}
+
+function forest(rows: Decision[]): HTMLElement {
+  const scale = 1;
+  const name = (d: Decision) => `${d.group} − ${d.other}`;
   const drawn = rows.slice(0, 30).map((d, i) => ({ name: `${i + 1}. ${name(d)}`, value: d.value! * scale, low: (d.low ?? NaN) * scale, high: (d.high ?? NaN) * scale, margin: (d.margin ?? NaN) * scale, tone: d.tone }));
   const ends = drawn.flatMap((d) => [d.low, d.high, d.value, d.margin, -d.margin]).filter(Number.isFinite);
   const reach = Math.max(1e-9, ...ends.map(Math.abs)) * 1.08;
@@ -80,7 +90,7 @@ function forest(rows: Decision[], unit: "cost" | "share"): HTMLElement {
       marginLeft: narrow ? 8 : Math.min(320, width * 0.42),
       marginRight: 10,
       marginBottom: 40,
-      x: { label: unit === "share" ? "difference (percentage points); band: the relevance margin" : "difference in cost; band: the relevance margin", domain: [-reach, reach], grid: true, labelAnchor: "left" },
+      x: { label: "gap in score (cost); band: the relevance margin", domain: [-reach, reach], grid: true, labelAnchor: "left" },
       y: { domain: drawn.map((d) => d.name), label: null, axis: narrow ? null : "left", tickSize: 0 },
       marks: [
         Plot.rect(drawn.filter((d) => Number.isFinite(d.margin)), { y: "name", x1: (d: { margin: number }) => -d.margin, x2: "margin", fill: "var(--band)", insetTop: 3, insetBottom: 3 }),
@@ -133,7 +143,7 @@ function exchange(audit: Audited): HTMLElement | null {
         h(
           "table",
           { class: "matrix" },
-          h("caption", {}, "Rows: whose directions. Columns: applied to whom, on the half that did not choose them."),
+          h("caption", {}, "Rows: whose directions. Columns: applied to whom, each person by directions that were chosen without them."),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Directions of"), to.map((name) => h("th", { scope: "col" }, name)))),
           h(
             "tbody",
@@ -162,4 +172,3 @@ function exchange(audit: Audited): HTMLElement | null {
   return h("div", {}, h("h3", {}, "Exchanged directions"), h("p", { class: "tools" }, h("label", { for: "exchange" }, "Measure "), pick), place);
 }
 
-export { details };

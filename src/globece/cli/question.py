@@ -13,6 +13,7 @@ import narwhals as nw
 from globece.api import audit as audit_model
 from globece.api import explain as explain_model
 from globece.auditing import Audit, AuditSettings
+from globece.auditing.basis import TRAINING
 from globece.cli import options
 from globece.cli.audit import _columns
 from globece.cli.options import Asked
@@ -44,8 +45,10 @@ class Question:
         How many directions, and how long to search.
     by, control, reference
         Groups to compare; without ``by`` the question is for an explanation.
-    level, relevant
+    level, relevant, relevant_share
         Settings of an audit.
+    training
+        Whether the model was trained on these rows.
     """
 
     asked: Asked
@@ -55,7 +58,9 @@ class Question:
     control: tuple[str, ...] = ()
     reference: str | None = None
     level: float = 0.05
-    relevant: float = 0.5
+    relevant: float | None = None
+    relevant_share: float = 0.2
+    training: str | None = None
 
     def data(self) -> dict[str, Any]:
         """The question as plain data, without file names."""
@@ -66,13 +71,14 @@ class Question:
     @classmethod
     def again(cls, data: Mapping[str, Any], asked: Asked) -> Question:
         """The recorded question about the data and the model that ``asked`` names."""
-        given = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
+        given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
         own = [f.name for f in fields(cls) if f.name != "asked"]
         missing = [name for name in (*RECORDED, *own) if name not in given]
         if missing or len(given) != len(RECORDED) + len(own):
             raise FileFormatError(f"the recorded question must have the keys {[*RECORDED, *own]}; it lacks {missing}")
-        shared = replace(asked, **{name: given[name] for name in RECORDED})
-        return cls(shared, **{name: given[name] for name in own})
+        kept: dict[str, Any] = {name: given[name] for name in RECORDED}
+        rest: dict[str, Any] = {name: given[name] for name in own}
+        return cls(replace(asked, **kept), **rest)
 
     def task(self) -> Task:
         """Read DATA, and load the model or train it."""
@@ -91,7 +97,8 @@ class Question:
             control=_columns("--control", self.control, columns) if self.control else None,
             reference=self.reference,
             n_directions=self.directions,
-            audit_settings=AuditSettings(level=self.level, relevant=self.relevant),
+            training_rows=self.training or ("some" if task.trained else None),
+            audit_settings=AuditSettings(level=self.level, relevant=self.relevant, relevant_share=self.relevant_share),
             **wishes,
         )
 
@@ -106,7 +113,16 @@ groups = options._in_order(
     click.option("--control", multiple=True, metavar="COLUMN", help="Compare groups only within levels of this."),
     click.option("--reference", metavar="GROUP", help="Compare the other groups with this one."),
     click.option("--level", type=float, default=0.05, show_default=True, metavar="P", help="Level of the tests."),
-    click.option("--relevant", type=float, default=0.5, show_default=True, metavar="GAP", help="The relevance margin."),
+    click.option("--relevant", type=float, metavar="GAP", help="Smallest gap that matters.  [default: a share]"),
+    click.option(
+        "--relevant-share",
+        type=float,
+        default=0.2,
+        show_default=True,
+        metavar="SHARE",
+        help="The same as a share of the overall score.",
+    ),
+    click.option("--training", type=click.Choice(TRAINING), help="Whether the model was trained on these rows."),
     click.option("--directions", type=int, default=3, show_default=True, metavar="N", help="How many to find."),
     click.option("--effort", type=click.Choice(list(EFFORTS)), default="default", show_default=True, help="How long."),
 )

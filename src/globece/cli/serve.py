@@ -74,7 +74,10 @@ def _desk(question: Question, about: About, limits: Limits) -> Desk:
             "globece serve compares the groups of one column (--by); use globece report for more"
         )
     task = question.task()
-    names = {"data": about.data or Path(asked.data).name, "model": about.model or Path(asked.model).name}
+    names: dict[str, Any] = {
+        "data": about.data or Path(asked.data).name,
+        "model": about.model or Path(asked.model).name,
+    }
     prints = question.fingerprints()
     named = replace(about, **names, seed=asked.seed, data_sha256=prints["data"], model_sha256=prints["model"])
     wishes = {name: v for name, v in task.wishes.items() if name not in ("progress", "time_limit")}

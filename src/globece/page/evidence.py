@@ -55,9 +55,10 @@ def contents(result: Explanation | Audit, config: Mapping[str, Any], about: Abou
         "profile.csv": _profile(ex),
     }
     if isinstance(result, Audit):
-        found["groups.csv"] = _groups(result)
+        found |= {"groups.csv": _groups(result), "decisions.csv": _decisions(result)}
     if about.include_rows:
-        found["result.json"] = result.to_json().encode("utf-8")
+        text = result.to_json(members=True) if isinstance(result, Audit) else result.to_json()
+        found["result.json"] = text.encode("utf-8")
         found["people.csv"] = _people(ex)
     found[MANIFEST] = plain_json(
         {"format": FORMAT, "version": VERSION, "sha256": {name: sha256(found[name]) for name in sorted(found)}}
@@ -216,6 +217,16 @@ def _rules(ex: Explanation) -> bytes:
 def _profile(ex: Explanation) -> bytes:
     p = ex.profile()
     return table(["limit", "coverage", "average_cost"], zip(p.limit, p.coverage, p.average_cost, strict=True))
+
+
+def _decisions(au: Audit) -> bytes:
+    head = ["group", "other", "measure", "gap", "low", "high", "p_adjusted", "margin", "conclusion"]
+    rows = []
+    for c in au.comparisons:
+        for measure, gap in c.gaps.items():
+            said = (c.decision.margin, c.decision.conclusion) if measure == "score" else ("", "")
+            rows.append([c.group, c.other, measure, gap.value, gap.low, gap.high, gap.p_adjusted, *said])
+    return table(head, rows)
 
 
 def _groups(au: Audit) -> bytes:

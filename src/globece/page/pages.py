@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from globece.auditing import Audit
 from globece.comparing import Comparison
 from globece.errors import InvalidParameterError, check_instance, describe
 from globece.explanation import Explanation
@@ -12,6 +13,7 @@ from globece.io import files
 from globece.page import explained, rests, words
 from globece.page.about import About
 from globece.page.arrays import Page
+from globece.page.audited import audit_page
 from globece.page.compared import comparison_page
 from globece.page.html import document, quiet
 from globece.page.widget import widget
@@ -103,7 +105,12 @@ def badge(ex: Explanation) -> str:
     return "nothing found" if not ex.n_covered else ""
 
 
+def _audit_page(page: Page, au: Audit, about: About) -> None:
+    audit_page(page, au, about, top(au.explained, about))
+
+
 MAKERS[Explanation] = explanation_page
+MAKERS[Audit] = _audit_page
 MAKERS[Comparison] = comparison_page
 
 

@@ -71,9 +71,29 @@ def first_line(ex: Explanation, about: About) -> list[str]:
     ]
 
 
-def rests_on(ex: Explanation, about: About, more: list[tuple[str, str]] | None = None) -> dict[str, Any]:
-    """Everything that the result rests on, as pairs of a term and its value."""
+def rests_on(
+    ex: Explanation,
+    about: About,
+    more: list[tuple[str, str]] | None = None,
+    *,
+    seed: int | None = None,
+    inputs: bool = True,
+) -> dict[str, Any]:
+    """Everything that the result rests on, as pairs of a term and its value.
+
+    Parameters
+    ----------
+    ex, about
+        The explanation, and the words for it.
+    more
+        Further pairs.
+    seed
+        The seed, if the result knows it.
+    inputs
+        Whether the explanation has its affected inputs.
+    """
     p = ex.provenance
+    seed = about.seed if about.seed is not None else seed
     pairs = [
         ("Favourable outcome", favourable(ex, about)),
         ("Model", f"{p.model}{f' ({about.model})' if about.model else ''}"),
@@ -94,20 +114,20 @@ def rests_on(ex: Explanation, about: About, more: list[tuple[str, str]] | None =
             "; ".join(limits(ex.space, about)) or "none: each feature stays within the range of the data",
         ),
         ("Rounding", f"counterfactuals tolerate a relative rounding error of {p.clearance:.2g}"),
-        ("Seed", str(about.seed) if about.seed is not None else UNRECORDED),
+        ("Seed", str(seed) if seed is not None else UNRECORDED),
         ("Date", about.date or UNRECORDED),
         (
             "Data",
             " ".join(part for part in (about.data, about.data_sha256 and f"SHA-256 {about.data_sha256}") if part)
             or UNRECORDED,
         ),
-        ("Affected inputs", f"SHA-256 {fingerprint(ex)} (of the encoded rows)"),
+        ("Affected inputs", f"SHA-256 {fingerprint(ex)} (of the encoded rows)" if inputs else "not in this result"),
         ("Model file", f"SHA-256 {about.model_sha256}" if about.model_sha256 else UNRECORDED),
         ("Versions", f"globece {p.version}; NumPy {np.__version__}; Python {platform.python_version()}"),
         *(more or []),
     ]
     notes = list(p.notes)
-    if ex.n_unknown:
+    if ex.n_unknown and inputs:
         notes.append(
             f"{ex.n_unknown:,} affected inputs are unknown: they were not reached, and no number includes them"
         )
