@@ -41,10 +41,6 @@ def answer_headers() -> list[tuple[bytes, bytes]]:
     ]
 
 
-class TooLarge(Exception):
-    """A body beyond its limit."""
-
-
 class Guard:
     """Lets through what comes from the page of this server; answers everything else itself.
 
@@ -89,13 +85,14 @@ class Guard:
         self._now += 1
         try:
             refused = self._refused(scope)
+            body = b"" if refused else await self._read(receive)
+            if body is None:
+                refused = 413, f"a request may have at most {self.limits.body:,} bytes"
             if refused:
                 await refuse(guarded, *refused)
                 return
-            await self.app(scope, self._counted(receive), guarded)
-        except TooLarge:
-            if not started:
-                await refuse(guarded, 413, f"a request may have at most {self.limits.body:,} bytes")
+            assert body is not None
+            await self.app(scope, _replayed(body, receive), guarded)
         except Exception:
             # what it was is for the operator's console; a stranger learns nothing from it
             if not started:
@@ -133,18 +130,32 @@ class Guard:
         kind, _, token = values[0].partition(b" ")
         return hmac.compare_digest(token, self._token) and kind.lower() == b"bearer"
 
-    def _counted(self, receive: Receive) -> Receive:
-        size = 0
-
-        async def counted() -> Message:
-            nonlocal size
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The whole body, which is small; ``None`` if it is not, however it comes."""
+        parts, size = [], 0
+        while True:
             message = await receive()
-            size += len(message.get("body", b""))
+            part = message.get("body", b"")
+            size += len(part)
             if size > self.limits.body:
-                raise TooLarge
-            return message
+                return None
+            parts.append(part)
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return b"".join(parts)
 
-        return counted
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What was read, once more; then what comes from the connection."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
 
 
 async def refuse(send: Send, status: int, why: str) -> None:

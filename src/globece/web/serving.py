@@ -20,7 +20,7 @@ NAMES = (LOOPBACK, "localhost")
 
 def bound(port: int) -> socket.socket:
     """A socket that listens on this machine alone; ``0`` takes any free port."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: asyncio sets no delay by it
     try:
         found.bind((LOOPBACK, port))
         found.listen(128)
@@ -70,7 +70,7 @@ def server(rooms: Rooms, listening: socket.socket, ready: Callable[[str], None],
         ws="none",
         lifespan="off",
         loop="asyncio",
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         date_header=False,
