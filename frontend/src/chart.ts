@@ -37,6 +37,7 @@ export function figure(
     const drawn = draw(width);
     const root = (drawn.tagName.toLowerCase() === "svg" ? drawn : drawn.querySelector("svg")) as SVGSVGElement;
     drawn.querySelectorAll("style").forEach((style) => style.remove()); // its rules are in page.css: the policy allows no other
+    root.querySelectorAll("[aria-label]").forEach((part) => part.removeAttribute("aria-label")); // the figure has one label
     root.setAttribute("role", "img");
     root.setAttribute("aria-label", label);
     place.replaceChildren(drawn);

@@ -86,7 +86,7 @@ async def given(request: Request) -> Any:
         raise ValueError("the body must be JSON, and its type application/json")
     body = await request.body()
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ValueError("the body is not JSON") from error
 
