@@ -68,7 +68,7 @@ def top(ex: Explanation, about: About) -> dict[str, Any]:
 
 
 def _after_is(ex: Explanation, about: About) -> str:
-    return f"{words.cost_unit(ex.cost)}; {words.cost_example(ex, about)}."
+    return f"{ex.cost.unit}; {words.cost_example(ex, about)}."
 
 
 def features(ex: Explanation, about: About, *, live: bool = False) -> list[dict[str, Any]]:

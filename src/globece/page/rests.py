@@ -63,7 +63,7 @@ def first_line(ex: Explanation, about: About) -> list[str]:
     return [
         f"Favourable outcome: {favourable(ex, about)}",
         f"Held fixed: {', '.join(fixed[:8]) + (f' and {len(fixed) - 8} more' if len(fixed) > 8 else '') or 'nothing'}",
-        f"Cost: {words.cost_unit(ex.cost)}; {words.cost_example(ex, about)}",
+        f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
         f"Method: {method}",
         f"Seed: {about.seed if about.seed is not None else UNRECORDED}",
         f"Data: {about.data + ' ' if about.data else ''}{about.data_sha256[:SHORT] or UNRECORDED}",
@@ -107,7 +107,7 @@ def rests_on(
         ("Model calls", f"{p.model_calls:,} calls, {p.model_rows:,} rows"),
         ("Complete", "yes" if p.complete else "no: the search was stopped early, and the result is the best so far"),
         ("Budget", f"{ex.budget:g}"),
-        ("Cost", f"{words.cost_unit(ex.cost)}; {words.cost_example(ex, about)}"),
+        ("Cost", f"{ex.cost.unit}; {words.cost_example(ex, about)}"),
         ("Held fixed", ", ".join(about.label(n) for n in held(ex.space)) or "nothing"),
         (
             "Other constraints",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from globece import formatting, rays
-from globece.costs import CostModel
 from globece.explanation import Explanation
 from globece.page.about import About
 from globece.rules import Move, Rule, RulesChart, rules_at
@@ -74,36 +73,6 @@ def in_words(ex: Explanation, direction: int, chart: RulesChart, about: About) -
     if more := len(ordered) - PARTS:
         text += f"; and {more} smaller change{'s' if more > 1 else ''}" if more > 0 else ""
     return text[0].upper() + text[1:]
-
-
-def cost_unit(cost: CostModel) -> str:
-    """What a cost of 1 is."""
-    step = {
-        "bins": "a tenth of a feature's range",
-        "deciles": "passing a tenth of the people",
-    }.get(cost.kind, "one bin of a feature")
-    if cost.kind == "bins" and not _tenths(cost):
-        step = "one bin of a feature's range"
-    blocks = any(f.is_block and f.can_move for f in cost.space.features)
-    ordinal = any(f.kind == "ordinal" and f.can_move for f in cost.space.features)
-    parts = [step] if any(f.kind == "continuous" and f.can_move for f in cost.space.features) else []
-    parts += ["one step of an order"] if ordinal else []
-    parts += ["one changed category"] if blocks else []
-    text = "1 is " + (", or ".join(parts) or "one change")
-    if (cost.weights != 1.0).any():
-        text += ", times each feature's weight"
-    if cost.norm == "l2":
-        text += "; costs combine as a Euclidean length"
-    return text
-
-
-def _tenths(cost: CostModel) -> bool:
-    for f in cost.space.features:
-        if f.kind == "continuous" and f.name in cost.scales:
-            width = float(cost.scales[f.name].knots[-1])
-            if abs(width * 10 - (f.observed[1] - f.observed[0])) > 1e-6 * max(abs(width), 1e-300) * 10:
-                return False
-    return True
 
 
 def cost_example(ex: Explanation, about: About) -> str:
