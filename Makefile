@@ -65,6 +65,17 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 browser:
 	command -v chromium >/dev/null || apt-get install --yes --quiet chromium
 
+# The pictures of the page in docs/images.
+.PHONY: pictures
+pictures: $(VENV)/.installed-test browser
+	$(BIN)/python -m tests.e2e.pictures
+
+# The widget in a real JupyterLab, which this installs.
+.PHONY: notebook
+notebook: $(VENV)/.installed-test browser
+	$(BIN)/python -m pip install --quiet jupyterlab
+	$(BIN)/python -m tests.e2e.notebook
+
 # Random requests to the live page: `make fuzz REQUESTS=1000000 SEED=5`.
 REQUESTS ?= 100000
 fuzz: $(VENV)/.installed-test

@@ -57,24 +57,33 @@ function picture(view: View): HTMLElement | null {
     const judged = audit.groups.filter((g) => g.judged && !g.whole && g.affected > 0);
     return judged.length ? groupCosts(view, judged) : null;
   }
-  const part = Object.values(view.data.explanations)[0];
-  if (!part || !part.n_affected || !part.n_covered) return null;
-  const total = new Curve(view.source, part.total);
-  const rows = steps(total, part.grid.points, part.grid.step);
-  const top = `Covered, of ${format.count(part.n_affected)}`;
-  const label = `${top}, by the most that anybody pays: ${format.share(part.coverage)} within the budget of ${format.cost(part.budget)}`;
+  const parts = Object.entries(view.data.explanations).filter(([, part]) => part.n_covered > 0);
+  if (!parts.length) return null;
+  const end = Math.max(...parts.map(([, part]) => part.grid.end));
+  const lines = parts.slice(0, 2).map(([name, part], i) => ({
+    name,
+    stroke: parts.length > 1 ? colour(i) : "var(--accent)",
+    dash: dash(i),
+    rows: steps(new Curve(view.source, part.total), part.grid.points, part.grid.step),
+    part,
+  }));
+  const label = lines
+    .map((l) => `${parts.length > 1 ? `${l.name}: ` : ""}${format.share(l.part.coverage)} of ${format.count(l.part.n_affected)} covered within the budget of ${format.cost(l.part.budget)}`)
+    .join("; ");
   return figure(label, (width) =>
     Plot.plot({
       width,
       height: 190,
       marginLeft: 44,
+      marginRight: parts.length > 1 ? 84 : 20,
       marginBottom: 38,
-      x: { label: `limit on cost (budget ${part.budget})`, domain: [0, part.grid.end], ticks: 5 },
+      x: { label: `limit on cost (budget ${lines[0].part.budget})`, domain: [0, end], ticks: 5 },
       y: { label: `covered (%)`, domain: [0, 100], ticks: 3, grid: true },
-      marks: [
-        Plot.areaY(rows, { x: "limit", y: "share", curve: "step-after", fill: "var(--accent)", fillOpacity: 0.15 }),
-        Plot.lineY(rows, { x: "limit", y: "share", curve: "step-after", stroke: "var(--accent)", strokeWidth: 2 }),
-      ],
+      marks: lines.flatMap((l, i) => [
+        Plot.areaY(l.rows, { x: "limit", y: "share", curve: "step-after", fill: l.stroke, fillOpacity: 0.12 }),
+        Plot.lineY(l.rows, { x: "limit", y: "share", curve: "step-after", stroke: l.stroke, strokeWidth: 2, strokeDasharray: l.dash }),
+        parts.length > 1 ? Plot.text([l], { x: end, y: 92 - 22 * i, dx: 6, text: (r: { name: string }) => `${i ? "- -" : "—"} ${r.name}`, textAnchor: "start", fill: "var(--ink)", lineWidth: 7, textOverflow: "ellipsis" }) : null,
+      ]),
     }) as never,
   );
 }
@@ -124,7 +133,7 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
       marginRight: 8,
       marginTop: 16,
       marginBottom: 38,
-      x: { label: `cost of recourse (line and dot: the group's mean with its interval, no recourse counted as the budget of ${budget})`, labelAnchor: "left", domain: [0, edge + room], ticks: 6 },
+      x: { label: width < 620 ? `cost of recourse (budget ${budget})` : `cost of recourse (line and dot: the group's mean with its interval, no recourse counted as the budget of ${budget})`, labelAnchor: "left", domain: [0, edge + room], ticks: 6 },
       y: { axis: null, domain: [0, Math.max(...rows.map((r) => r.share), ...none.map((r) => r.share)) * 1.3] },
       fy: { domain: shown.map((g) => g.name), axis: null, padding: 0.12 },
       marks: [

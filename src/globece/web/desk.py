@@ -141,6 +141,7 @@ class Desk:
         if best is not None:
             with self._lock:
                 self._asked, self._case = asked, None
+                self._posed_once()  # so that the first change that is tried is answered at once too
 
     def _answer(self, asked: Mapping[str, Any], wishes: dict[str, Any]) -> Result:
         if asked["by"] is None:
