@@ -12,7 +12,7 @@ from pathlib import Path
 
 from globece.io.files import write_text
 
-NAMES = ("rays", "exactness", "growth", "directions", "protocol", "memory", "ares", "audit")
+NAMES = ("rays", "exactness", "growth", "directions", "protocol", "memory", "ares", "audit", "calibration")
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
 

@@ -99,7 +99,8 @@ def linear() -> tuple[Any, Any]:
 
 @cache
 def audited() -> gce.Audit:
-    return gce.audit(f, rows(), by="d", space=space(), rng=0, settings=QUICK, audit_settings=BRIEF, generator=FEW)
+    asked: dict[str, Any] = {"settings": QUICK, "audit_settings": BRIEF, "generator": FEW}
+    return gce.audit(f, rows(), by="d", space=space(), favourable=1, rng=0, **asked)
 
 
 @cache
@@ -170,13 +171,14 @@ def _front() -> list[Door]:
         _door("explain", gce.explain, **base, rng=0, search=RACE),
         _door("explain (estimator)", gce.explain, model=model, X=matrix, rng=0, settings=QUICK, search=CLIMB),
         _door("explain (no space)", gce.explain, model=f, X=X, rng=0, settings=QUICK, search=RACE),
-        _door("audit", gce.audit, **base, rng=0, by="d", audit_settings=BRIEF, generator=FEW),
+        _door("audit", gce.audit, **base, favourable=1, rng=0, by="d", audit_settings=BRIEF, generator=FEW),
         _door(
             "audit (no space)",
             gce.audit,
             model=f,
             X=X[["a"]],
             by=X["d"],
+            favourable=1,
             audit_settings=BRIEF,
             generator=directions.FixedDirections([[1.0]]),
         ),
@@ -251,7 +253,8 @@ def _settings() -> list[Door]:
 
     def judged(**given: Any) -> Any:
         audit_settings = replace(BRIEF, **given)
-        return gce.audit(f, X, by="d", space=S, rng=0, settings=QUICK, audit_settings=audit_settings, generator=FEW)
+        asked: dict[str, Any] = {"settings": QUICK, "audit_settings": audit_settings, "generator": FEW}
+        return gce.audit(f, X, by="d", space=S, favourable=1, rng=0, **asked)
 
     def lasting(**given: Any) -> Any:
         return gce.explain(

@@ -22,7 +22,7 @@ QUICK = AuditSettings(permutations=499, resamples=200, checks=False)
 
 
 def audited(study: UserStudy, audit_settings: AuditSettings = QUICK) -> Audit:
-    settings = {"rng": 0, "audit_settings": audit_settings, "favourable": 1}
+    settings: dict[str, Any] = {"rng": 0, "audit_settings": audit_settings, "favourable": 1}
     return gce.audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, **settings)
 
 

@@ -25,7 +25,7 @@ def results() -> dict[str, Any]:
     return {
         "explanation": globece.explain(approve, X, rng=0, settings=globece.Settings(grid=16)),
         "audit": globece.audit(
-            approve, X, by={"age": [40]}, rng=0, audit_settings=audit_settings,
+            approve, X, by={"age": [40]}, favourable=1, rng=0, audit_settings=audit_settings,
             settings=globece.Settings(grid=8), search=globece.Climb(rays=200),
         ),
         "rules": fast_ares(approve, X, rng=0),

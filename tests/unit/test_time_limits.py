@@ -201,7 +201,7 @@ def test_an_audit_keeps_its_limit_and_judges_whom_it_reached(
 ) -> None:
     begun = clock.now
     try:
-        found = gce.audit(_model(clock, per_row, per_call), X, by=GROUPS, rng=0, time_limit=limit)
+        found = gce.audit(_model(clock, per_row, per_call), X, by=GROUPS, favourable=1, rng=0, time_limit=limit)
     except TimeLimitError:
         assert limit <= clock.now - begun
     else:
@@ -223,7 +223,7 @@ def test_an_audit_keeps_its_limit_and_judges_whom_it_reached(
 
 def test_a_limit_that_does_not_strike_changes_no_audit() -> None:
     model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, _model(Clock(), 0.0)(X))
-    free, limited = (gce.audit(model, X, by=GROUPS, rng=0, time_limit=t) for t in (None, 600.0))
+    free, limited = (gce.audit(model, X, by=GROUPS, favourable=1, rng=0, time_limit=t) for t in (None, 600.0))
     assert limited.explanation.provenance.complete
     np.testing.assert_array_equal(free.cost, limited.cost)
     assert free.verdict.text == limited.verdict.text

@@ -113,8 +113,8 @@ def check_not_adverse(name: Any, what: str, argument: str) -> None:
     """Raise if the outcome that would be taken as favourable has such a name."""
     if is_adverse(name):
         raise InvalidParameterError(
-            f"{what} {name!r}, which sounds like what nobody wants, and it would be taken as the favourable outcome; "
-            f"say which outcome is favourable with {argument}"
+            f"{what} {name!r}, which sounds like what nobody wants, and it would be taken as the favourable "
+            f"outcome; say which outcome is favourable with {argument}"
         )
 
 
@@ -125,8 +125,8 @@ def guessed_outcome(decide: Decision, given: Any) -> str | None:
     check_not_adverse(decide.favourable, f"{decide.name} predicts", "favourable=")
     among = f" (its classes are {', '.join(map(repr, decide.classes))})" if decide.classes else ""
     return (
-        f"the favourable outcome was guessed to be {decide.favourable!r}{among}; if people want another one, the result "
-        "is the other way round: say it with favourable="
+        f"the favourable outcome was guessed to be {decide.favourable!r}{among}; if people want another one, "
+        "the result is the other way round: say it with favourable="
     )
 
 

@@ -133,17 +133,21 @@ def _constraint(f: Feature) -> str:
     if f.sense:
         parts.append("only rises" if f.sense > 0 else "only falls")
     if f.is_block and not all(f.permitted):
-        parts.append(f"does not become {', '.join(f.label(c) for c, ok in zip(f.categories, f.permitted) if not ok)}")
+        parts.append(f"does not become {', '.join(_barred(f))}")
     return " and ".join(parts)
 
 
+def _barred(f: Feature) -> list[str]:
+    return [f.label(c) for c, ok in zip(f.categories, f.permitted, strict=True) if not ok]
+
+
 def cost_in_words(cost: CostModel) -> str:
-    """What one unit of cost is.
+    r"""What one unit of cost is.
 
     >>> import numpy as np
     >>> space = FeatureSpace.from_matrix(np.array([[0.0], [50.0]]), columns=["age"])
     >>> cost_in_words(CostModel.bins(space))
-    'cost 1 is a tenth of a feature\\'s range or a changed category (added up)'
+    'cost 1 is a tenth of a feature\'s range or a changed category (added up)'
     """
     unit = {
         "bins": "a tenth of a feature's range or a changed category",

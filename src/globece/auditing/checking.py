@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,9 @@ from globece.auditing import artefact
 from globece.auditing import statistics as st
 from globece.auditing.artefact import Check, Judged, Terms, Version
 from globece.auditing.exchange import judged_costs
+from globece.auditing.extra import ROUGH_POINTS
 from globece.auditing.measures import Comparison, contrasts
-from globece.auditing.pool import ROUGH_POINTS, CandidateSearch, Pool, gather, within
+from globece.auditing.pool import CandidateSearch, Pool, gather, within
 from globece.auditing.question import Question
 from globece.auditing.settings import AuditSettings
 from globece.case.ordering import content_order
@@ -47,11 +48,12 @@ def checks(found: Found, search: CandidateSearch, settings: AuditSettings) -> tu
     pool = found.pool.only(some)
     versions: list[Version] = [Version("as it is", found.cost[some], "")]
     more: list[Check] = []
-    for name, tried in (
+    tries: list[tuple[str, Callable[[], Iterable[Version | Check]]]] = [
         ("more candidates", lambda: _more(q, pool, search)),
         ("other costs", lambda: artefact.other_costs(q.case, _further(q, pool))),
-        (artefact.BOUND, lambda: iter([artefact.least(q.case)])),
-    ):
+        (artefact.BOUND, lambda: [artefact.least(q.case)]),
+    ]
+    for name, tried in tries:
         try:
             search.monitor.begin()
             search.monitor.found()

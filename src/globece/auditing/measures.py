@@ -198,11 +198,13 @@ def compare(
     for a, b in pairs:
         pair = _pair(sample, a, b)
         found = {m: _contrast(sample, m, pair) for m in st.MEASURES}
-        gaps = {m: Gap.of(c, settings, len(pairs)) for m, c in found.items()}
+        gaps: dict[str, Gap] = {m: Gap.of(c, settings, len(pairs)) for m, c in found.items()}
         other = EVERYBODY_ELSE if b is None else names[b]
         decision = decided(found["score"], settings, len(pairs), margin)
         comparisons.append(Comparison(names[a], other, gaps, decision, pair.left_out))
-    spreads = {m: _spread(sample, names, m, settings.level) for m in st.MEASURES} if pairs else {}
+    spreads: dict[str, Spread] = {}
+    for m in st.MEASURES if pairs else ():
+        spreads[m] = _spread(sample, names, m, settings.level)
     return Compared(intervals, tuple(comparisons), spreads)
 
 

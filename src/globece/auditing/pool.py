@@ -30,7 +30,7 @@ FOLDS = 6  # an even number: subgroups are searched on one half of them and test
 LEAST_RAYS = 400  # that a climb follows for each direction, about
 KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
-USEFUL_FOR = 1000  # inputs that this is seen on
+USEFUL_FOR = 500  # inputs that this is seen on
 CHOSEN_ON = 4000  # most inputs by which candidates are chosen
 # Shares of the time, where it is limited, by when candidates are climbed, followed, and confirmed; checks come last.
 CLIMBED, FOLLOWED, CONFIRMED = 0.4, 0.7, 0.85
@@ -247,7 +247,7 @@ def _candidates(
     seen, monitor = 0, search.monitor
     for i, part in enumerate(parts):
         rng = np.random.default_rng(search.seed)
-        by = _shared_out(part, search, n_inputs)
+        by = _shared_out(part, search, n_inputs, len(parts))
         monitor.begin(share, part=1.0 / (left - i))
         if climbed:
             monitor.found()
@@ -291,12 +291,13 @@ def _useful(parts: Sequence[Affected], directions: FloatArray, most: int) -> Flo
     return directions[np.unique(kept)]
 
 
-def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int) -> Search:
+def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int, n_parts: int) -> Search:
     """The rays that an explanation of everybody would have, shared out over the climbs by their inputs.
 
     An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.
+    It also follows a largest number, which all climbs together keep to.
     """
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
-    each = max(min(per_input * n, most), least * n / max(n_inputs, 1), LEAST_RAYS)
+    each = max(min(per_input * n, most / (FOLDS * n_parts)), least * n / max(n_inputs, 1), LEAST_RAYS)
     return search.by.within(int(each))

@@ -77,7 +77,7 @@ class Question:
 
     def reference_among(self, names: Sequence[str]) -> int | None:
         """Position of the reference among these groups, if it is one of them."""
-        return list(names).index(self.reference) if self.reference in names else None
+        return None if self.reference not in names else list(names).index(str(self.reference))
 
     def sample(self, names: Sequence[str], cost: FloatArray) -> st.Sample:
         """Minimum costs of the affected inputs of some groups, in an order that does not depend on that of the rows."""

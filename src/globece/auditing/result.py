@@ -12,6 +12,7 @@ from globece import formatting
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis
 from globece.auditing.conclusions import CONCLUSIONS
+from globece.auditing.criteria import AsOther, Criterion, LevelGap
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
@@ -39,6 +40,12 @@ class Audit(Saved):
         Measures of all rows, and of each group by name; see :class:`globece.auditing.measures.Measures`.
     comparisons
         Each group against the others, with intervals, tests, and what follows from them: the decision table.
+    criteria
+        Burden, share within a cost, cost of half, choice and distance of the cost curves, for each comparison.
+    by_level
+        The gaps in score within each level of the control.
+    as_other
+        What members of each group would pay as members of another, where the model takes the group.
     exchange
         Each group's directions applied to each group.
     checks
@@ -77,6 +84,9 @@ class Audit(Saved):
     overall: Measures
     by_group: Mapping[str, Measures]
     comparisons: tuple[Comparison, ...]
+    criteria: tuple[Criterion, ...]
+    by_level: tuple[LevelGap, ...]
+    as_other: tuple[AsOther, ...]
     exchange: Exchange
     checks: tuple[Check, ...]
     verdict: Verdict
@@ -197,8 +207,8 @@ class Audit(Saved):
     def _need_members(self) -> None:
         if not self.members:
             raise InvalidParameterError(
-                "this audit was read from a file without its members; write it with to_json(path, members=True) to keep "
-                "each person's row, group and cost"
+                "this audit was read from a file without its members; to_json(path, members=True) keeps each "
+                "person's row, group and cost"
             )
 
     def without_members(self) -> Audit:

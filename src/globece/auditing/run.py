@@ -11,8 +11,10 @@ from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
 from globece.auditing.checking import Found, checks
+from globece.auditing.criteria import by_level, criteria
 from globece.auditing.curves import curves_of
 from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged
+from globece.auditing.flipping import as_others
 from globece.auditing.groups import Groups
 from globece.auditing.measures import (
     Compared,
@@ -28,13 +30,16 @@ from globece.auditing.question import Question
 from globece.auditing.result import Audit, part_of
 from globece.auditing.settings import AuditSettings
 from globece.auditing.verdict import Evidence, conclude, headline
+from globece.case.affected import Affected
 from globece.case.recourse import score
 from globece.case.scaling import Scaled, in_reach, scale
 from globece.case.verification import confirmed
 from globece.errors import TimeLimitError
 from globece.explanation import Explanation, MeanTranslation, Provenance, explanation_of, unknown_note
 from globece.progress import Monitor
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
+
+REACHED = 8  # fewest affected inputs that must be reached in time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +84,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     by_group = _by_group(q, names, cost, compared, settings, least)
     basis = _basis(q, pool, provenance)
     own, explanation = _explanation(q, pool, found.final, provenance)
+    more = criteria(q, names, cost, explanation, settings)
     evidence = Evidence(
         comparisons=comparisons,
         by_group=by_group,
@@ -87,11 +93,15 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         basis=basis,
         remarks=tuple(_remarks(q, names, pool, provenance)),
         example=_example(q, explanation),
+        criteria=more,
     )
     return Audit(
         overall=_overall(q, cost, settings),
         by_group=by_group,
         comparisons=comparisons,
+        criteria=more,
+        by_level=by_level(q, names, cost, settings),
+        as_other=as_others(q, names, explanation, settings),
         exchange=exchanged(pool, _chosen_by(found, names), names, q.members(names), budget),
         checks=checked,
         verdict=conclude(evidence),
@@ -189,7 +199,7 @@ def _allowed(pool: Pool) -> FloatArray:
 
 
 def _confirmed(
-    some: object, directions: FloatArray, scaled: Scaled, needed: FloatArray, barred: FloatArray
+    some: Affected, directions: FloatArray, scaled: Scaled, needed: BoolArray, barred: FloatArray
 ) -> tuple[Scaled, FloatArray]:
     """Confirm what is needed, and what each input pays under the candidates that are not barred for it."""
     each = np.arange(scaled.cost.shape[1])
@@ -203,7 +213,7 @@ def _confirmed(
             return scaled, open_[least, each]
         rows = np.flatnonzero(todo.any(axis=1))
         asked = Scaled(*(np.where(todo[rows], part[rows], np.inf) for part in (scaled.scalar, scaled.cost)))
-        again = confirmed(some, directions[rows], asked)  # type: ignore[arg-type]
+        again = confirmed(some, directions[rows], asked)
         for before, after in ((scaled.scalar, again.scalar), (scaled.cost, again.cost)):
             before[rows] = np.where(todo[rows], after, before[rows])
         done |= todo
@@ -216,7 +226,7 @@ def _reached(
     n = len(q.rows)
     if len(reached) == n:
         return q, large
-    if len(reached) < FEWEST:
+    if len(reached) < REACHED:
         raise TimeLimitError(
             f"time_limit of {search.monitor.time_limit:g} s was over when {len(reached):,} of {n:,} affected inputs "
             "were reached, too few for an audit; allow more time, or give fewer rows"
@@ -267,7 +277,7 @@ def _why_not(n: int, unknown: int, least: int, settings: AuditSettings) -> str:
     return f"{why} where some have no recourse" if least > settings.least() else why
 
 
-def _rejected(q: Question, mask: IntArray, settings: AuditSettings) -> st.Ends:
+def _rejected(q: Question, mask: BoolArray, settings: AuditSettings) -> st.Ends:
     mine = np.flatnonzero(mask)
     if not len(mine):
         return np.nan, np.nan

@@ -7,7 +7,7 @@ so is its interval:
 1. A *share* has Wilson's interval, which knows that a share of 0 among 30 people may be 10 % of all.
 2. A *mean* has Student's interval after Hall's correction for skewness (1992), as costs are skewed and groups small.
 3. The two, and the two sides of a gap, are combined by their distances from the estimate to each end, whose squares
-   add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread, so that unequal spreads do no harm.
+   add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread: unequal spreads do no harm.
 4. p is the level at which the interval would end at 0: p and the interval cannot contradict each other. With several
    comparisons both are corrected together, by Sidak's inequality, so that all intervals hold at once.
 
@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from globece.space import FloatArray, IntArray
+from globece.space import BoolArray, FloatArray, IntArray
 
 Measure = Literal["coverage", "average_cost", "score"]
 MEASURES: tuple[Measure, ...] = ("coverage", "average_cost", "score")
@@ -142,7 +142,7 @@ class Estimate:
     """
 
     value: float
-    pieces: tuple[Mean | Share, ...] = ()
+    pieces: tuple[Mean | Share | Quantile, ...] = ()
     factor: float = 1.0
     low: float = -np.inf
     high: float = np.inf
@@ -230,16 +230,18 @@ class Contrast:
         return max(up, down) / 2
 
     def power(self, size: float, alpha: float) -> float:
-        """Power of the test at level ``alpha`` for a gap of this size, in the direction in which it is smaller."""
+        """Power of the test at level ``alpha`` for a gap of this size, in the direction of the one that was found."""
         if not self.known:
             return 0.0
         if self.error == 0.0:
             return 1.0
-        return float(min(ndtr((size - end) / self.error) for end in self.reach(alpha)))
+        return float(ndtr((size - self.reach(alpha)[0 if self.value >= 0 else 1]) / self.error))
 
     def detectable(self, alpha: float, probability: float = 0.8) -> float:
-        """Smallest gap, either way, that the test detects with this probability; ``inf`` if it is unknown."""
-        return max(self.reach(alpha)) + float(ndtri(probability)) * self.error if self.known else np.inf
+        """Smallest gap that the test detects with this probability, in the same direction; ``inf`` if it is unknown."""
+        if not self.known:
+            return np.inf
+        return self.reach(alpha)[0 if self.value >= 0 else 1] + float(ndtri(probability)) * self.error
 
 
 def level_at(reach: Callable[[float], Ends], distance: float, end: int) -> float:
@@ -320,10 +322,9 @@ class Side:
         unit = np.arange(len(level)) if cluster is None else np.unique(cluster, return_inverse=True)[1].astype(np.int64)
         return cls(weight / total if total > 0 else weight, level, unit, cluster is None)
 
-    def only(self, some: FloatArray) -> Side:
+    def only(self, some: BoolArray) -> Side:
         """Those for whom the mask is true; the others count for nothing."""
-        mask = some.astype(bool)
-        return Side.of(self.weight[mask], self.level[mask], None if self.independent else self.unit[mask])
+        return Side.of(self.weight[some], self.level[some], None if self.independent else self.unit[some])
 
     @property
     def n_effective(self) -> float:
@@ -367,7 +368,7 @@ class Side:
         return Mean(float(np.sqrt(variance)), max(df, 1.0), skew)
 
     def _by_unit(self, values: FloatArray) -> FloatArray:
-        return values if self.independent else np.bincount(self.unit, values)
+        return values if self.independent else np.asarray(np.bincount(self.unit, values), dtype=np.float64)
 
     def _units_of_levels(self) -> IntArray:
         """Number of people in each level."""
@@ -377,35 +378,39 @@ class Side:
         return np.bincount(pairs[:, 0], minlength=int(self.level.max(initial=-1)) + 1)
 
 
-def score_of(side: Side, cost: FloatArray, budget: float) -> Estimate:
-    """The score: what people with recourse pay on average, and the budget for those without."""
+def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0) -> Estimate:
+    """The score: what people with recourse pay on average, and the budget for those without.
+
+    ``unseen`` is what people with recourse are taken to pay where there are none.
+    """
+    bounds = (0.0, budget if budget > 0 else np.inf)
     if not len(cost):
         return UNKNOWN
     covered = np.isfinite(cost)
     charge = np.where(covered, cost, budget)
     value, missing = side.mean(charge), side.mean((~covered).astype(np.float64))
     if len(cost) < 2 or side.n_least < 1.0 + TIE:
-        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
-    paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else 0.0
+        return Estimate(value, UNKNOWN.pieces, 1.0, *bounds)
+    paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else unseen
     share = share_piece(side, ~covered, slope=budget - paid)
     if not covered.any():
-        return Estimate(value, (share,), low=0.0, high=budget)
+        return Estimate(value, (share,), 1.0, *bounds)
     among = side.only(covered)
     residuals = np.zeros(len(cost))
     residuals[covered] = among.residuals(cost[covered])
     alone = among.mean_piece(residuals[covered])
     if not np.isfinite(alone.error):
-        return Estimate(value, UNKNOWN.pieces, low=0.0, high=budget)
+        return Estimate(value, UNKNOWN.pieces, 1.0, *bounds)
     mean = Mean(alone.error * (1.0 - missing), alone.df, alone.skew)
     factor = 1.0
     if not side.independent:  # whoever lacks recourse may also pay more in their other rows
         whole = side.mean_piece(side.residuals(charge)).error
         apart = float(np.hypot(mean.error, share.error))
         factor = max(1.0, whole / apart) if np.isfinite(whole) and apart > 0 else 1.0
-    return Estimate(value, (mean, share), factor, 0.0, budget)
+    return Estimate(value, (mean, share), factor, *bounds)
 
 
-def share_piece(side: Side, hit: FloatArray, slope: float = 1.0) -> Share:
+def share_piece(side: Side, hit: BoolArray, slope: float = 1.0) -> Share:
     """A share, with the number of people that it effectively comes from."""
     hits = hit.astype(np.float64)
     share, n = side.mean(hits), side.n_effective
@@ -418,7 +423,7 @@ def share_piece(side: Side, hit: FloatArray, slope: float = 1.0) -> Share:
     return Share(min(max(share, 0.0), 1.0), max(n, 1.0), slope)
 
 
-def share_of(side: Side, hit: FloatArray) -> Estimate:
+def share_of(side: Side, hit: BoolArray) -> Estimate:
     """The share of those for whom the mask is true."""
     if not len(hit):
         return UNKNOWN
@@ -430,6 +435,42 @@ def mean_of(side: Side, values: FloatArray) -> Estimate:
     if not len(values):
         return UNKNOWN
     return Estimate(side.mean(values), (side.mean_piece(side.residuals(values)),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantile:
+    """A quantile, whose ends are the values at the ends of Wilson's interval of its share."""
+
+    values: FloatArray
+    weights: FloatArray  # added up
+    share: float
+    n: float
+
+    @property
+    def error(self) -> float:
+        """Standard error, as a normal distribution's interval would have it."""
+        return sum(self.reach(0.05)) / (2 * -float(ndtri(0.025)))
+
+    def at(self, share: float) -> float:
+        """The smallest value that so large a share does not exceed."""
+        i = int(np.searchsorted(self.weights, share * (1 - TIE), side="left"))
+        return float(self.values[min(i, len(self.values) - 1)])
+
+    def reach(self, alpha: float) -> Ends:
+        """Distances to the lower and the upper end of the interval at level ``1 - alpha``."""
+        below, above = Share(self.share, self.n, 1.0).reach(alpha)
+        here = self.at(self.share)
+        return here - self.at(self.share - below), self.at(self.share + above) - here
+
+
+def quantile_of(side: Side, values: FloatArray, share: float) -> Estimate:
+    """The value that a share does not exceed; unknown if it, or an end of its interval, is infinite."""
+    if not len(values):
+        return UNKNOWN
+    order = np.argsort(values, kind="stable")
+    piece = Quantile(values[order], np.cumsum(side.weight[order]), share, max(side.n_least, 1.0))
+    value = piece.at(share)
+    return Estimate(value, (piece,)) if np.isfinite(value) and len(values) > 1 else UNKNOWN
 
 
 # -- two sides ---------------------------------------------------------------------------------------------------------
@@ -454,9 +495,9 @@ class Pair:
     left_out: tuple[int, int]
 
 
-def paired(one: FloatArray, other: FloatArray, level: IntArray, cluster: IntArray | None) -> Pair:
+def paired(one: BoolArray, other: BoolArray, level: IntArray, cluster: IntArray | None) -> Pair:
     """Pair two sides, given as masks, within levels, with the weights of Mantel and Haenszel."""
-    masks = one.astype(bool), other.astype(bool)
+    masks = one, other
     n_levels = int(level.max(initial=0)) + 1
     a, b = (np.bincount(level[m], minlength=n_levels).astype(np.float64) for m in masks)
     with np.errstate(divide="ignore", invalid="ignore"):

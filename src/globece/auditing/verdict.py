@@ -11,6 +11,7 @@ import numpy as np
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis
 from globece.auditing.conclusions import CONCLUSIONS, EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN, worst
+from globece.auditing.criteria import BURDEN, Criterion
 from globece.auditing.measures import EVERYBODY_ELSE, Comparison, Measures
 from globece.auditing.settings import AuditSettings
 
@@ -92,6 +93,8 @@ class Evidence:
         Remarks for the reader.
     example
         A feature that recourse changes, and by how much for a cost of 1 (negative if it falls).
+    criteria
+        What the score hides.
     """
 
     comparisons: Sequence[Comparison]
@@ -101,6 +104,7 @@ class Evidence:
     basis: Basis
     remarks: tuple[str, ...]
     example: tuple[str, float]
+    criteria: tuple[Criterion, ...] = ()
 
 
 def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
@@ -165,6 +169,7 @@ def conclude(evidence: Evidence) -> Verdict:
         _survival(evidence.checks),
         *_small(small, evidence.by_group),
         _rejections(rejected),
+        _burden(evidence),
         SAYS_NOT,
     ]
     return Verdict(
@@ -209,15 +214,15 @@ def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
     )
     if not np.isfinite(gap.value) or not np.isfinite(gap.p):
         return (
-            f"Not enough evidence: the gap between {c.group} and {c.other} cannot be computed, as no spread can be told "
-            "from so few people in comparable levels."
+            f"Not enough evidence: the gap between {c.group} and {c.other} cannot be computed: no spread can be "
+            "told from so few people in comparable levels."
         )
     return {
         RELEVANT: f"Relevant bias against {worse}: {pays}, which is beyond what is taken to matter ({matters}).",
         OPEN: f"There is a gap against {worse}, and whether it is relevant is open: {pays}; {matters}.",
         UNKNOWN: (
-            f"Not enough evidence: {pays}. Neither no gap nor a relevant one can be ruled out ({matters}); one as large "
-            f"as that would be detected with probability {c.decision.power:.0%}."
+            f"Not enough evidence: {pays}. Neither no gap nor a relevant one can be ruled out ({matters}); one as "
+            f"large as that would be detected with probability {c.decision.power:.0%}."
         ),
         NEGLIGIBLE: f"Detectable but negligible: {pays}, which is less than what is taken to matter ({matters}).",
         EQUIVALENT: (
@@ -234,8 +239,8 @@ def _in_units(gap: float, evidence: Evidence) -> str:
     how = "raising" if unit > 0 else "lowering"
     budget = evidence.basis.budget
     return (
-        f"A gap of {abs(gap):.2f} is as much as {how} {name} by {abs(gap * unit):.3g}; people without recourse count as "
-        f"the full budget ({budget:g})."
+        f"A gap of {abs(gap):.2f} is as much as {how} {name} by {abs(gap * unit):.3g}; people without recourse count "
+        f"as the full budget ({budget:g})."
     )
 
 
@@ -328,6 +333,23 @@ def _rejections(main: Comparison | None) -> str:
         f"Apart from recourse, the model itself rejects {against} more often than {other}, by "
         f"{abs(gap.value) * 100:.1f} percentage points (p {_p(gap.p_adjusted)}); that is model bias, "
         "not recourse bias."
+    )
+
+
+def _burden(evidence: Evidence) -> str:
+    """The largest significant gap in burden, which counts those who are not turned down too."""
+    level = evidence.settings.level
+    found = [c for c in evidence.criteria if c.name == BURDEN and c.gap.p_adjusted < level]
+    found = [c for c in found if c.gap.value > 0 or c.other != EVERYBODY_ELSE]
+    if not found:
+        return ""
+    main = max(found, key=lambda c: abs(c.gap.value))
+    (more, high), (less, low) = (main.group, main.one), (main.other, main.two)
+    if main.gap.value < 0:
+        (more, high), (less, low) = (less, low), (more, high)
+    return (
+        f"Over all members, turned down or not, the burden of recourse is {high:.2f} per person in {more} and "
+        f"{low:.2f} in {less} (p {_p(main.gap.p_adjusted)})."
     )
 
 

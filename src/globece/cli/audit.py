@@ -29,8 +29,8 @@ FAILED, UNTOLD = 3, 4
 HELP = """Audit what a model says about the rows of DATA, a CSV or Parquet file, for recourse bias between groups.
 
 All groups share one pool of directions, and everybody is judged by those that were found without them. The result has
-a verdict in words, each group's numbers with intervals, and a decision for every comparison. It goes to standard output,
-everything else to standard error.
+a verdict in words, a decision for every comparison, and each group's numbers with intervals. It goes to standard
+output, everything else to standard error.
 
 A gate (--fail-on, --fail-above, --fail-coverage-above, --fail-rejection-above) looks at every comparison. The exit code
 is 3 if one fails it, 4 if something could not be told (a number that cannot be computed, a group too small to be

@@ -17,6 +17,7 @@ import numpy as np
 from globece.auditing.artefact import Check
 from globece.auditing.basis import TRAINING, Basis
 from globece.auditing.conclusions import CONCLUSIONS, Decision
+from globece.auditing.criteria import CRITERIA, AsOther, Criterion, LevelGap
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
@@ -26,7 +27,7 @@ from globece.auditing.settings import AuditSettings
 from globece.auditing.statistics import MEASURES
 from globece.auditing.verdict import Verdict
 from globece.explanation import MeanTranslation
-from globece.io import results
+from globece.io import audits_v1, results
 from globece.io.documents import Format
 from globece.io.plain import Node, numbers
 from globece.io.records import (
@@ -46,7 +47,8 @@ from globece.io.records import (
 from globece.space import FloatArray
 
 KEYS = (
-    "format", "version", "favourable", "members", "verdict", "overall", "by_group", "comparisons", "spreads",
+    "format", "version", "favourable", "members", "verdict", "overall", "by_group", "comparisons", "criteria",
+    "by_level", "as_other", "spreads",
     "exchange", "checks", "curves", "translations", "settings", "seed", "basis", "groups", "control", "own", "cost",
     "fold", "clusters", "explanation",
 )  # fmt: skip
@@ -99,6 +101,28 @@ COMPARISON = Record(
         "decision": DECISION,
         "gaps": mapped(GAP, *ALL_MEASURES),
         "left_out": listed(WHOLE, 2, "side"),
+    },
+)
+CRITERION = Record(
+    Criterion,
+    {
+        "name": choice(*CRITERIA),
+        "group": TEXT,
+        "other": TEXT,
+        **dict.fromkeys(("one", "two"), MEASURE),
+        "gap": GAP,
+        "at": MEASURE,
+    },
+)
+LEVEL_GAP = Record(LevelGap, {"level": TEXT, "group": TEXT, "other": TEXT, "n": listed(WHOLE, 2, "side"), "gap": GAP})
+AS_OTHER = Record(
+    AsOther,
+    {
+        "group": TEXT,
+        "other": TEXT,
+        "n": WHOLE,
+        **dict.fromkeys(("own", "flipped", "accepted"), MEASURE),
+        "gap": GAP,
     },
 )
 SPREAD = Record(
@@ -195,6 +219,9 @@ def _data(au: Audit) -> dict[str, Any]:
         "overall": MEASURED.data(au.overall),
         "by_group": [{"group": name, **MEASURED.data(m)} for name, m in au.by_group.items()],
         "comparisons": [COMPARISON.data(c) for c in au.comparisons],
+        "criteria": [CRITERION.data(c) for c in au.criteria],
+        "by_level": [LEVEL_GAP.data(c) for c in au.by_level],
+        "as_other": [AS_OTHER.data(c) for c in au.as_other],
         "spreads": SPREADS.data(au.spreads, "spreads"),
         "exchange": {
             "directions_of": list(au.exchange.directions_of),
@@ -273,6 +300,9 @@ def _read_2(document: Node) -> Audit:
         overall=MEASURED.read(given["overall"]),
         by_group={part["group"].choice(*groups.names): MEASURED.build(part) for part in by_group},
         comparisons=listed(COMPARISON).read(given["comparisons"]),
+        criteria=listed(CRITERION).read(given["criteria"]),
+        by_level=listed(LEVEL_GAP).read(given["by_level"]),
+        as_other=listed(AS_OTHER).read(given["as_other"]),
         exchange=_exchange_from(given["exchange"]),
         checks=listed(CHECK).read(given["checks"]),
         verdict=VERDICT.read(given["verdict"]),
@@ -290,6 +320,31 @@ def _read_2(document: Node) -> Audit:
         basis=BASIS.read(given["basis"]),
         seed=given["seed"].whole(),
         members=members,
+    )
+
+
+def _read_1(document: Node) -> Audit:
+    given = document.keys(*audits_v1.KEYS)
+    explanation = results.FORMAT.read_node(given["explanation"])
+    n, n_rows = explanation.n_affected, explanation.n_rows
+    groups = _groups_from(given["groups"], n_rows)
+    control = None if given["control"].value is None else _groups_from(given["control"], n_rows)
+    cost = given["cost"].vector(n, "affected input", null=np.inf)
+    own = _own_from(given["own"], groups, explanation.n_directions)
+    return Audit(
+        **audits_v1.judged_again(given, explanation, groups, control, cost, own),
+        exchange=_exchange_from(given["exchange"]),
+        criteria=(),
+        by_level=(),
+        as_other=(),
+        explained=explanation,
+        own=own,
+        cost=cost,
+        fold=given["half"].places(n, "affected input", 2),
+        groups=groups,
+        control=control,
+        clusters=None,
+        seed=given["seed"].whole(),
     )
 
 
@@ -351,6 +406,9 @@ def schema() -> dict[str, Any]:
         "overall": MEASURED.schema,
         "by_group": listing(object_schema(by_group)),
         "comparisons": listing(COMPARISON.schema),
+        "criteria": listing(CRITERION.schema),
+        "by_level": listing(LEVEL_GAP.schema),
+        "as_other": listing(AS_OTHER.schema),
         "spreads": {"anyOf": [spreads, object_schema({})]},
         "exchange": object_schema(
             {"directions_of": texts, "applied_to": texts, **dict.fromkeys(MEASURES, listing(listing(MEASURE.schema)))}
@@ -380,4 +438,4 @@ def schema() -> dict[str, Any]:
     }
 
 
-FORMAT = Format("audit", "an audit", Audit, KEYS, _data, {2: _read_2})
+FORMAT = Format("audit", "an audit", Audit, KEYS, _data, {1: _read_1, 2: _read_2})
