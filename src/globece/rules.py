@@ -248,7 +248,7 @@ class RulesChart:
 
     def table(self, digits: int = 3) -> list[tuple[str, ...]]:
         """One tuple of text per line: feature, rule or move, and in the first line of each row its numbers."""
-        body = []
+        body: list[tuple[str, ...]] = []
         for row in self.rows:
             numbers = (
                 f"{row.new_coverage:+.1%}",

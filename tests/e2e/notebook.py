@@ -1,4 +1,4 @@
-"""The widget in a real JupyterLab: ``make notebook``. It starts one, runs two cells in a browser, and drags the budget."""
+"""The widget in a real JupyterLab: ``make notebook`` starts one, runs two cells in a browser, and drags the budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRAG = f"""() => {{
 def main() -> None:
     """Run the check, and say what was seen."""
     with tempfile.TemporaryDirectory() as folder:
-        cells = [
+        cells: list[dict[str, Any]] = [
             {"cell_type": "code", "execution_count": None, "id": f"c{i}", "metadata": {}, "outputs": [], "source": text}
             for i, text in enumerate(CELLS)
         ]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> str:
     model, X, space = credit()
     path = tmp_path_factory.mktemp("audit") / "audit.html"
     settings = gce.AuditSettings(checks=False, permutations=99, resamples=50)
-    wishes = {"favourable": 1, "space": space, "effort": "quick", "n_directions": 2, "rng": 0}
+    wishes: dict[str, Any] = {"favourable": 1, "space": space, "effort": "quick", "n_directions": 2, "rng": 0}
     au = gce.audit(model, X, by="sex", audit_settings=settings, **wishes)
     au.save_html(path)
     return path.as_uri()
@@ -268,7 +269,7 @@ def test_odd_results_have_a_page(browser: Browser, case: str, tmp_path: Path) ->
     space = gce.FeatureSpace.from_matrix(X, columns=columns)
     level = {"nobody affected": -1.0, "nobody with recourse": 9.0}.get(case, 0.5)
     delta = np.full(X.shape[1], 1.0)
-    wishes = {"favourable": True, "space": space, "generator": FixedDirections([delta]), "rng": 0}
+    wishes: dict[str, Any] = {"favourable": True, "space": space, "generator": FixedDirections([delta]), "rng": 0}
     ex = gce.explain(lambda X: X.mean(axis=1) > level, X, **wishes)
     ex.save_html(tmp_path / "odd.html", about=gce.About(include_rows=True))
     seen = opened(browser, (tmp_path / "odd.html").as_uri())
@@ -293,9 +294,11 @@ def test_a_frame_is_ready_in_time_while_dragging(browser: Browser, tmp_path: Pat
     space = gce.FeatureSpace.from_matrix(X)
     towards = np.abs(rng.normal(0, 1, (5, 12)))
     model = lambda X: X.sum(axis=1) > 25  # noqa: E731
-    wishes = {"favourable": True, "space": space, "budget": 60.0, "rng": 0}
+    wishes: dict[str, Any] = {"favourable": True, "space": space, "budget": 60.0, "rng": 0}
     each = [gce.explain(model, X, generator=FixedDirections([delta]), **wishes) for delta in towards]
-    stacked = {name: np.vstack([getattr(e, name) for e in each]) for name in ("directions", "scalars", "costs")}
+    stacked: dict[str, Any] = {
+        name: np.vstack([getattr(e, name) for e in each]) for name in ("directions", "scalars", "costs")
+    }
     ex = replace(each[0], **stacked)
     assert (ex.n_affected, ex.n_directions) == (5_000, 5)
     ex.save_html(tmp_path / "many.html", about=gce.About(include_rows=True))

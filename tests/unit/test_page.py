@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import globece as gce
+from globece import rays
 from globece.errors import InvalidParameterError
 from globece.page.arrays import Page
 from globece.page.html import document
@@ -69,7 +70,7 @@ def test_nobody_moves_by_more_than_the_page_says(ex: gce.Explanation) -> None:
             within = page.values(move["within"])
             for at in (len(limits) // 3, len(limits) // 2, len(limits) - 1):
                 mine = np.flatnonzero(ex.costs[i] <= limits[at])
-                after = gce.explanation.rays.positions(ex.space, ex.inputs[mine], ex.directions[i], ex.scalars[i][mine])
+                after = rays.positions(ex.space, ex.inputs[mine], ex.directions[i], ex.scalars[i][mine])
                 moved = np.nan_to_num(np.abs(after[:, f.start] - ex.inputs[mine][:, f.start])).max(initial=0.0)
                 assert moved <= within[at] <= moved * (1 + 1e-6)
                 checked += 1
@@ -140,7 +141,7 @@ def test_many_people_are_sampled_and_the_page_says_so() -> None:
     """Numbers use all 50,000; the list has 20,000 of them."""
     X = np.random.default_rng(0).uniform(0, 10, (60_000, 2)).round(3)
     space = gce.FeatureSpace.from_matrix(X)
-    ex = gce.explain(lambda X: (X[:, 0] > 9).astype(int), X, space=space, effort="quick", rng=0)
+    ex = gce.who_benefits(lambda X: (X[:, 0] > 9).astype(int), X, {"x0": 10.0}, mode="scaled", space=space).explanation
     page = page_of(ex, gce.About(include_rows=True))
     part = page.data["explanations"]["everybody"]
     assert ex.n_affected > 50_000

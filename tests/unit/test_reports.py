@@ -33,7 +33,16 @@ def run(*arguments: Any) -> Result:
 
 
 def report(table: Path, out: Path, *more: Any) -> Result:
-    common = ("--model", "logistic", "--outcome", "approved", "--favourable", "1", "--immutable", "sex")
+    common: tuple[str, ...] = (
+        "--model",
+        "logistic",
+        "--outcome",
+        "approved",
+        "--favourable",
+        "1",
+        "--immutable",
+        "sex",
+    )
     common += ("--effort", "quick", "--directions", "2", "--date", "2026-01-31")
     return run("report", table, *common, "--out", out, *more)
 
@@ -190,7 +199,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
         cost = gce.CostModel.bins(space, widths={"x0": 1.0, "x1": 1.0})
         both = []
         for limit in (6.0, 7.0):
-            wishes = {"space": space, "cost": cost, "favourable": True, "budget": 30.0}
+            wishes: dict[str, Any] = {"space": space, "cost": cost, "favourable": True, "budget": 30.0}
             model = lambda X, t=limit: X[:, 0] > t  # noqa: E731
             both.append(gce.who_benefits(model, X, {"x0": +20}, mode="scaled", **wishes).explanation)
         return gce.compare(*both, level=0.1)

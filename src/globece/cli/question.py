@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date as calendar
-from typing import Any
+from typing import Any, Literal
 
 import click
 import narwhals as nw
@@ -60,7 +60,7 @@ class Question:
     level: float = 0.05
     relevant: float | None = None
     relevant_share: float = 0.2
-    training: str | None = None
+    training: Literal["all", "some", "none"] | None = None
 
     def data(self) -> dict[str, Any]:
         """The question as plain data, without file names."""
