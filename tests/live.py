@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import globece as gce
+from globece.cli.training import pipeline
 from globece.web import serving
 from globece.web.desk import Desk
 from globece.web.limits import Limits
@@ -102,6 +103,15 @@ def credit(n: int = 400) -> tuple[Any, pd.DataFrame, gce.FeatureSpace]:
             return np.asarray(self.inner.decision_function(self.columns(X)) > 0).astype(int)
 
     return Model(), X, space
+
+
+def audited(n: int = 400) -> gce.Audit:
+    """A quick audit of a pipeline that is followed exactly, by sex."""
+    model, X, space = credit(n)
+    fitted = pipeline("logistic", space, 0).fit(X, model(X))
+    settings = gce.AuditSettings(checks=False, permutations=99, resamples=50)
+    wishes: dict[str, Any] = {"favourable": 1, "space": space, "effort": "quick", "n_directions": 2, "rng": 0}
+    return gce.audit(fitted, X, by="sex", audit_settings=settings, **wishes)
 
 
 def desk(limits: Limits, *, model: Any = None, by: str | None = None, n_directions: int = 2) -> Desk:

@@ -230,7 +230,8 @@ class CostModel(FieldsOnly):
     @property
     def _in_tenths(self) -> bool:
         """Whether each bin is a tenth of its feature's observed range."""
-        widths = [(f, float(self.scales[f.name].knots[-1])) for f in self.space.movable if f.kind == "continuous"]
+        priced = [f for f in self.space.movable if f.kind == "continuous" and f.name in self.scales]
+        widths = [(f, float(self.scales[f.name].knots[-1])) for f in priced]
         return all(np.isclose(10.0 * width, f.observed[1] - f.observed[0], rtol=1e-6) for f, width in widths)
 
     def weight(self, feature: Feature) -> float:

@@ -20,7 +20,7 @@ from globece.page.html import document
 from globece.page.pages import page_of
 from globece.web.limits import Limits
 from tests.e2e.browser import browsing, opened, serious_findings
-from tests.live import Live, credit, prepared, running
+from tests.live import Live, audited, credit, prepared, running
 
 FRAME = 16.0  # milliseconds
 
@@ -46,12 +46,8 @@ def report(ex: gce.Explanation, tmp_path_factory: pytest.TempPathFactory) -> str
 
 @pytest.fixture(scope="module")
 def audit(tmp_path_factory: pytest.TempPathFactory) -> str:
-    model, X, space = credit()
     path = tmp_path_factory.mktemp("audit") / "audit.html"
-    settings = gce.AuditSettings(checks=False, permutations=99, resamples=50)
-    wishes: dict[str, Any] = {"favourable": 1, "space": space, "effort": "quick", "n_directions": 2, "rng": 0}
-    au = gce.audit(model, X, by="sex", audit_settings=settings, **wishes)
-    au.save_html(path)
+    audited().save_html(path)
     return path.as_uri()
 
 

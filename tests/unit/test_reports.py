@@ -17,7 +17,7 @@ import globece as gce
 from globece.cli import main
 from globece.errors import FileFormatError, InvalidParameterError
 from globece.page import evidence
-from tests.live import credit
+from tests.live import audited, credit
 
 
 @pytest.fixture(scope="module")
@@ -235,10 +235,7 @@ def test_exit_codes_of_compare(tmp_path: Path) -> None:
 
 
 def test_two_audits_are_compared_by_their_gap(tmp_path: Path) -> None:
-    model, X, space = credit(300)
-    settings = gce.AuditSettings(checks=False, permutations=99, resamples=50)
-    wishes: dict[str, Any] = {"by": "sex", "favourable": 1, "space": space, "effort": "quick", "n_directions": 1}
-    au = gce.audit(model, X, rng=0, audit_settings=settings, **wishes)
+    au = audited(300)
     found = gce.compare(au, au)
     assert found["verdict"].said == "the same"
     assert [row.measure for row in found.rows][1].startswith("gap in score")
