@@ -52,6 +52,13 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def comparison(ex: gce.Explanation, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("comparison") / "comparison.html"
+    gce.compare(ex, ex, names=("March", "June")).save_html(path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
     with running(prepared(Limits(job_s=60.0))) as found:
         yield found
@@ -174,7 +181,7 @@ def test_an_audit_switches_groups_and_says_its_decision(browser: Browser, audit:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["report", "audit", "live"])
+@pytest.mark.parametrize("which", ["report", "audit", "comparison", "live"])
 def test_axe_finds_nothing_serious(browser: Browser, which: str, scheme: str, request: pytest.FixtureRequest) -> None:
     given = request.getfixturevalue(which)
     page = opened(browser, given.address if which == "live" else given, color_scheme=scheme).page
@@ -244,6 +251,16 @@ def test_a_window_without_the_token_is_told_so(browser: Browser, live: Live) -> 
     until(other, "document.querySelector('h1').textContent.includes('not this server')")
     for one in (page, other):
         one.context.close()
+
+
+def test_a_lost_connection_is_said_and_what_is_shown_stays(browser: Browser) -> None:
+    with running(prepared(Limits(job_s=60.0))) as found:
+        page = opened(browser, found.address).page
+        page.wait_for_selector("#again")
+    page.click("#again-go")
+    until(page, "document.querySelector('#again .says').textContent.includes('connection')")
+    assert page.locator(".card").count() == 2
+    page.context.close()
 
 
 def test_a_newer_file_is_not_guessed_at(browser: Browser, ex: gce.Explanation, tmp_path: Path) -> None:

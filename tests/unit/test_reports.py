@@ -91,6 +91,30 @@ def test_a_forged_manifest_does_not_help(table: Path, written: Path, tmp_path: P
     assert "rules.csv differs: first at byte" in done.output
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("question", []),
+        ("question", {"seed": 0}),
+        ("sha256", "x"),
+        ("about", {"titel": "x"}),
+        ("model_kind", "model.pkl"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(
+    table: Path, written: Path, tmp_path: Path, key: str, value: Any
+) -> None:
+    found = dict(evidence.read(written))
+    config = json.loads(found["config.json"])
+    found["config.json"] = evidence.plain_json({**config, key: value})
+    told = json.loads(found["manifest.json"])
+    told["sha256"]["config.json"] = evidence.sha256(found["config.json"])
+    evidence.write(tmp_path / "r", {**found, "manifest.json": evidence.plain_json(told)})
+    done = run("verify-report", tmp_path / "r", "--data", table)
+    assert done.exit_code in (1, 2)
+    assert done.output.startswith("Error: ")
+
+
 def test_other_data_are_named_before_anything_is_computed(table: Path, written: Path, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_bytes(table.read_bytes() + b"1.0,1.0,rent,male,1\n")
     done = run("verify-report", written, "--data", tmp_path / "other.csv")

@@ -19,7 +19,7 @@ from globece.cli.audit import _columns
 from globece.cli.options import Asked
 from globece.cli.task import Task, prepare
 from globece.cli.training import KINDS
-from globece.errors import FileFormatError
+from globece.errors import FileFormatError, describe
 from globece.explanation import Explanation
 from globece.io.files import read_text
 from globece.io.plain import parse
@@ -31,6 +31,14 @@ from globece.search.climb import EFFORTS
 RECORDED = (
     "outcome", "favourable", "threshold", "budget", "immutable", "increasing", "decreasing", "categorical", "seed",
 )  # fmt: skip
+
+
+KINDS_OF: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("immutable", "increasing", "decreasing", "categorical", "by", "control"), (tuple,)),
+    **dict.fromkeys(("outcome", "favourable", "reference", "training"), (str, type(None))),
+    **dict.fromkeys(("seed", "directions"), (int,)),
+    "effort": (str,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class Question:
         missing = [name for name in (*RECORDED, *own) if name not in given]
         if missing or len(given) != len(RECORDED) + len(own):
             raise FileFormatError(f"the recorded question must have the keys {[*RECORDED, *own]}; it lacks {missing}")
+        for name, value in given.items():
+            if not isinstance(value, KINDS_OF.get(name, (str, int, float, type(None)))) or (
+                isinstance(value, tuple) and not all(isinstance(part, str) for part in value)
+            ):
+                raise FileFormatError(f"the recorded question has a {name} that cannot be: {describe(value)}")
         kept: dict[str, Any] = {name: given[name] for name in RECORDED}
         rest: dict[str, Any] = {name: given[name] for name in own}
         return cls(replace(asked, **kept), **rest)

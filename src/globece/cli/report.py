@@ -168,6 +168,8 @@ def verify_report(path: str, data: str, model: str, allow_pickle: bool, trusted:
         question_data, then = config["question"], config["versions"]
     except KeyError as error:
         raise FileFormatError(f"{evidence.CONFIG} of {path} lacks {error}") from error
+    if not all(isinstance(part, dict) for part in (told, question_data, then)):
+        raise FileFormatError(f"{evidence.CONFIG} of {path} must hold sha256, question and versions as objects")
     if kind and kind not in KINDS:
         raise FileFormatError(f"{evidence.CONFIG} of {path} names an unknown kind of model, {kind!r}")
     if not kind and not model:
