@@ -16,7 +16,7 @@ demo: $(VENV)/.installed-demo
 ifneq ($(DATA),)
 test: export GLOBECE_DATA ?= $(DATA)
 endif
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-test browser page-check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -41,6 +41,45 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench $(ONLY)
 bench-%: $(VENV)/.installed-test
 	$(BIN)/python -m bench $*
+
+# The page: `make page` builds it into the package, where it is committed, so that users need no Node. The test command
+# builds it again where there is Node and fails if what is committed is stale; without Node, a fingerprint of the sources
+# that lies beside the bundle tells.
+.PHONY: page page-check browser fuzz
+BUNDLE := src/globece/page/bundle
+NODE := $(shell command -v node)
+page: frontend/node_modules/.installed
+	cd frontend && npm run --silent check && npm run --silent build -- --logLevel warn
+	$(PYTHON) frontend/fingerprint.py > $(BUNDLE)/SOURCES
+page-check: $(if $(NODE),frontend/node_modules/.installed)
+	$(PYTHON) frontend/fingerprint.py | diff - $(BUNDLE)/SOURCES || (echo "The built page is stale: make page"; exit 1)
+ifneq ($(NODE),)
+	cd frontend && npm run --silent check && GLOBECE_BUNDLE=$(CURDIR)/build/page npm run --silent build -- --logLevel warn
+	diff -r --exclude SOURCES build/page $(BUNDLE) || (echo "The built page is stale: make page"; exit 1)
+endif
+frontend/node_modules/.installed: frontend/package.json frontend/package-lock.json
+	cd frontend && npm ci --silent
+	touch $@
+
+# The browser of the tests, where it is absent.
+browser:
+	command -v chromium >/dev/null || apt-get install --yes --quiet chromium
+
+# The pictures of the page in docs/images.
+.PHONY: pictures
+pictures: $(VENV)/.installed-test browser
+	$(BIN)/python -m tests.e2e.pictures
+
+# The widget in a real JupyterLab, which this installs.
+.PHONY: notebook
+notebook: $(VENV)/.installed-test browser
+	$(BIN)/python -m pip install --quiet jupyterlab
+	$(BIN)/python -m tests.e2e.notebook
+
+# Random requests to the live page: `make fuzz REQUESTS=1000000 SEED=5`.
+REQUESTS ?= 100000
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzzing $(REQUESTS) $(SEED)
 
 # The paper's tables and figures, into docs/paper.md and docs/paper.html. With the authors' models, where they are at hand,
 # beside models trained here; `make paper ONLY=results/heloc/xgb MODELS=dir` computes some cells, on other models.

@@ -152,4 +152,4 @@ here. The worst seed is within 3 % of it in {near} of {len(rows)} rows, and with
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(*sys.argv[1:3])))
+    print(json.dumps(measure(sys.argv[1], sys.argv[2])))

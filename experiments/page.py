@@ -160,7 +160,8 @@ def _html(text: str, figures: Mapping[str, bytes]) -> str:
 STYLE = """
 :root { color-scheme: light; --ink: #1b1f24; --soft: #57606a; --line: #d8dee4; --back: #ffffff; --stripe: #f6f8fa }
 * { box-sizing: border-box }
-body { margin: 0 auto; padding: 1rem; max-width: 82rem; color: var(--ink); background: var(--back);
+body { margin: 0 auto; padding: 1rem; width: fit-content; min-width: min(100%, 60rem); max-width: 100%;
+  color: var(--ink); background: var(--back);
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: break-word }
 h1 { font-size: 1.7rem; line-height: 1.2 } h2 { margin-top: 3rem; padding-top: .6rem; border-top: 2px solid var(--ink) }
 h3 { margin-top: 2rem }
@@ -178,6 +179,6 @@ td:last-child { white-space: normal; min-width: 12rem }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--back);
   border-right: 1px solid var(--line) }
 th, th:first-child { background: var(--stripe) } tr:last-child td { border-bottom: 0 }
-img { max-width: 100%; height: auto; display: block; margin: 1rem 0 }
+img { max-width: min(100%, 70rem); height: auto; display: block; margin: 1rem 0 }
 @media print { .wide { overflow: visible } }
 """

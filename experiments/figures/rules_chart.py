@@ -133,8 +133,7 @@ def _cost(value: float | None) -> str:
 
 def _figure(chart: Data) -> Any:
     from globece.plots import RulesChartDisplay
-    from globece.plots.tables import RuleLine
-    from globece.rules import ChartRow
+    from globece.rules import ChartRow, RuleLine
 
     def number(value: float | None) -> float:
         return float("inf") if value is None else value

@@ -8,6 +8,7 @@
 from globece.api import audit, explain, who_benefits
 from globece.auditing import Audit, AuditSettings
 from globece.auditing.gates import Gate, check_gate
+from globece.comparing import Comparison, compare
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
 from globece.directions.sampling import UniformSampling
@@ -16,17 +17,21 @@ from globece.explanation import Explanation
 from globece.io import audits, recourse_sets, results  # each enters its format
 from globece.models.compiling.adapt import as_model
 from globece.models.robust import Robust
+from globece.page import pages  # results draw themselves by it
+from globece.page.about import About
 from globece.search import Climb, Race, Search
 from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.version import __version__
 
-del audits, recourse_sets, results
+del audits, pages, recourse_sets, results
 
 __all__ = [
+    "About",
     "Audit",
     "AuditSettings",
     "Climb",
+    "Comparison",
     "CostModel",
     "DirectionGenerator",
     "Explanation",
@@ -43,6 +48,7 @@ __all__ = [
     "audit",
     "bradley_terry",
     "check_gate",
+    "compare",
     "explain",
     "who_benefits",
 ]

@@ -203,6 +203,37 @@ class CostModel(FieldsOnly):
         scales = {f.name: scale(f) for f in space.scalars if f.can_move}
         return cls(space, scales, _weights(space, weights), _norm(norm), "deciles")
 
+    @cached_property
+    def unit(self) -> str:
+        """What a cost of 1 is, in words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> space = FeatureSpace.from_matrix(np.array([[0.0, 1.0], [50.0, 2.0]]), categorical=["x1"])
+        >>> CostModel.bins(space).unit
+        "1 is a tenth of a feature's range, or one changed category"
+        """
+        steps = {"bins": "a tenth of a feature's range", "deciles": "passing a tenth of the people"}
+        step = steps.get(self.kind, "one bin of a feature")
+        if self.kind == "bins" and not self._in_tenths:
+            step = "one bin of a feature's range"
+        kinds = {f.kind for f in self.space.movable}
+        parts = [step] if "continuous" in kinds else []
+        parts += ["one step of an order"] if "ordinal" in kinds else []
+        parts += ["one changed category"] if "categorical" in kinds else []
+        text = "1 is " + (", or ".join(parts) or "one change")
+        if (self.weights != 1.0).any():
+            text += ", times each feature's weight"
+        return f"{text}; costs combine as a Euclidean length" if self.norm == "l2" else text
+
+    @property
+    def _in_tenths(self) -> bool:
+        """Whether each bin is a tenth of its feature's observed range."""
+        priced = [f for f in self.space.movable if f.kind == "continuous" and f.name in self.scales]
+        widths = [(f, float(self.scales[f.name].knots[-1])) for f in priced]
+        return all(np.isclose(10.0 * width, f.observed[1] - f.observed[0], rtol=1e-6) for f, width in widths)
+
     def weight(self, feature: Feature) -> float:
         """Factor of a feature."""
         return float(self.weights[self.space.names.index(feature.name)])

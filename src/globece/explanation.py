@@ -7,7 +7,6 @@ are plain data derived from it without calling the model again; plots and files 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any
 
 import narwhals as nw
@@ -168,7 +167,7 @@ class Counterfactuals:
             cells = ["" if s else f"{a} -> {b}" for a, b, s in zip(one, other, same, strict=True)]
             rows.append([f"{row}", formatting.cost(cost), *cells])
         more = len(self.row) - len(rows)
-        table = formatting.html_table(("Row", "Cost", *map(escape, columns)), rows)
+        table = formatting.html_table(("Row", "Cost", *columns), rows)
         return f"{table}<p>and {more:,} more</p>" if more > 0 else table
 
 
@@ -320,8 +319,8 @@ class Explanation(FieldsOnly, Recourse, Saved):
         """
         i = self._direction(direction)
         spacing = check_choice("spacing", spacing, SPACINGS)
-        Z = self.inputs if spacing == "greedy" else self.encoded[:0].dense()  # not needed for other spacings
-        return rules_chart(self.cost, self.directions[i], Z, self.scalars[i], self.costs[i], rows=rows, spacing=spacing)
+        mine = self.scalars[i], self.costs[i]
+        return rules_chart(self.cost, self.directions[i], self.encoded, *mine, rows=rows, spacing=spacing)
 
     def counterfactuals(self) -> Counterfactuals:
         """The covered inputs before and after, in the user's columns."""
@@ -476,13 +475,6 @@ class Explanation(FieldsOnly, Recourse, Saved):
             f"Explanation(n_directions={self.n_directions}, n_affected={self.n_affected}{unknown}, "
             f"coverage={self.coverage:.3f}, average_cost={self.average_cost:.3f}, score={self.score:.3f})"
         )
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the summary and a chart for each direction."""
-        parts = [f"<p>{escape(line)}</p>" for line in self.summary().splitlines()]
-        for i in range(self.n_directions):
-            parts.append(f"<h4>Direction {i + 1}</h4>{self.rules_chart(i)._repr_html_()}")
-        return "\n".join(parts)
 
 
 def scaled_along(

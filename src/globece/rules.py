@@ -8,14 +8,14 @@ is the paper's Cumulative Rules Chart (`tab:globecegerman`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from globece import formatting, rays
 from globece.case.recourse import mean_cost
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.errors import (
     check_choice,
@@ -29,7 +29,9 @@ from globece.errors import (
 from globece.space import Feature, FeatureSpace, FloatArray
 
 MOST_ROWS = 10_000
+MOST_MOVES = 8  # features that one row of a chart lists; of the others it says what they cost at most
 SPACINGS = ("equal", "greedy")
+CHART_HEAD = ("Feature", "New rule, and what moves", "New inputs", "Cost", "All inputs", "Cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,44 @@ class Addition:
         return f"{self.per_unit:+.4g}{' step(s)' if self.steps else ''} per unit"
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The most that a continuous or ordinal feature moves, over all inputs covered so far, in the feature's units.
+
+    Attributes
+    ----------
+    feature
+        The feature's name.
+    amount
+        The largest change, with its sign.
+    cost
+        The most that such a change costs.
+    steps
+        Whether the amount counts steps of an ordinal feature's order.
+    """
+
+    feature: str
+    amount: float
+    cost: float
+    steps: bool
+
+    def __str__(self) -> str:
+        """As "-21 at most"."""
+        amount = formatting.signed_at_most(self.amount)
+        if self.steps:
+            amount += " step" if abs(self.amount) == 1.0 else " steps"
+        return f"{amount} at most"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleLine:
+    """One line of a row: a rule, or how far a feature moves (an aside if the row has a rule)."""
+
+    feature: str
+    text: str
+    aside: bool = False
+
+
 def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple[Rule, ...]:
     """Rules that a direction induces at scalar ``k``: one per feature, ordered by the k at which they are complete.
 
@@ -150,6 +190,9 @@ class ChartRow:
         Share of the affected inputs that are new in this row, and their average cost (``inf`` if there are none).
     coverage, cost
         The same for all inputs covered up to this row.
+    moves
+        How far continuous and ordinal features move at most for all inputs covered up to this row, the most expensive
+        first.
     """
 
     rules: tuple[Rule, ...]
@@ -160,11 +203,24 @@ class ChartRow:
     new_cost: float
     coverage: float
     cost: float
+    moves: tuple[Move, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
         """Features whose rules this row adds."""
         return tuple(rule.feature for rule in self.rules)
+
+    @property
+    def lines(self) -> tuple[RuleLine, ...]:
+        """The row in words: its rules, then what else moves and by how much at most; the same in every view."""
+        lines = [RuleLine(rule.feature, str(rule)) for rule in self.rules]
+        aside, shown = bool(lines), self.moves[: MOST_MOVES if len(self.moves) > MOST_MOVES + 1 else None]
+        lines += [RuleLine(move.feature, str(move), aside) for move in shown]
+        if rest := self.moves[len(shown) :]:
+            most = max(move.cost for move in rest)
+            text = f"changes of cost {formatting.at_most(most)} at most in each"
+            lines.append(RuleLine(f"{len(rest)} more features", text, True))
+        return tuple(lines) or (RuleLine("(none)", "nobody needs a rule", True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +235,9 @@ class RulesChart:
         """One dictionary per row, ready for a table of any kind."""
         return [
             {
-                "features": ", ".join(row.features) or "(all additions)",
-                "rule": "; ".join(map(str, row.rules)) or "only the additions",
+                "features": ", ".join(row.features) or "(none)",
+                "rule": "; ".join(map(str, row.rules)) or "(no new rule)",
+                "moves": "; ".join(f"{move.feature} {move}" for move in row.moves) or "(no move)",
                 "new_coverage": row.new_coverage,
                 "new_cost": row.new_cost,
                 "coverage": row.coverage,
@@ -189,53 +246,41 @@ class RulesChart:
             for row in self.rows
         ]
 
+    def table(self, digits: int = 3) -> list[tuple[str, ...]]:
+        """One tuple of text per line: feature, rule or move, and in the first line of each row its numbers."""
+        body: list[tuple[str, ...]] = []
+        for row in self.rows:
+            numbers = (
+                f"{row.new_coverage:+.1%}",
+                formatting.cost(row.new_cost, digits),
+                f"{row.coverage:.1%}",
+                formatting.cost(row.cost, digits),
+            )
+            for i, line in enumerate(row.lines):
+                body.append((line.feature, line.text, *(numbers if i == 0 else ("",) * 4)))
+        return body
+
     def __str__(self) -> str:
         """The chart as a table of text."""
-        head = ("Feature(s)", "New rule added", "New inputs", "Cost", "All inputs", "Cost")
-        body = [
-            (
-                ", ".join(row.features) or "-",
-                "; ".join(map(str, row.rules)) or f"additions up to k = {row.reach:.3g}",
-                f"{row.new_coverage:+.1%}",
-                formatting.cost(row.new_cost, 2),
-                f"{row.coverage:.1%}",
-                formatting.cost(row.cost, 2),
-            )
-            for row in self.rows
-        ]
-        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+        body = self.table(2)
+        widths = [max(len(line[i]) for line in (CHART_HEAD, *body)) for i in range(len(CHART_HEAD))]
 
         def line(cells: Sequence[str]) -> str:
             return "  ".join(
                 c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-            )
+            ).rstrip()
 
-        added = [f"{a.feature}: {a}" for a in self.additions]
-        lines = [line(head), "  ".join("-" * w for w in widths), *map(line, body)]
-        if added:
-            lines += ["Added along the way: " + "; ".join(added)]
-        return "\n".join(lines)
+        return "\n".join([line(CHART_HEAD), "  ".join("-" * w for w in widths), *map(line, body)])
 
     def _repr_html_(self) -> str:
         """For notebooks: the chart as a table."""
-        head = ("Feature(s)", "New rule added", "New coverage", "New cost", "Coverage", "Cost")
-        table = formatting.html_table(
-            head, ([_cell(name, v) for name, v in record.items()] for record in self.records())
-        )
-        listed = "; ".join(f"{a.feature}: {a}" for a in self.additions)
-        return f"{table}<p>Added along the way: {escape(listed)}</p>" if listed else table
-
-
-def _cell(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return formatting.share(value) if name.endswith("coverage") else formatting.cost(value)
+        return formatting.html_table(CHART_HEAD, self.table())
 
 
 def rules_chart(
     cost: CostModel,
     delta: FloatArray,
-    Z: FloatArray,
+    Z: FloatArray | Rows,
     scalars: FloatArray,
     costs: FloatArray,
     *,
@@ -247,7 +292,7 @@ def rules_chart(
     Parameters
     ----------
     cost, delta, Z
-        The cost model, the direction, and the affected inputs, encoded.
+        The cost model, the direction, and the affected inputs, encoded (a matrix, or compact rows).
     scalars, costs
         Minimum scalar and cost of each input under this direction.
     rows
@@ -259,7 +304,8 @@ def rules_chart(
     rows = check_count("rows", rows, high=MOST_ROWS)
     check_choice("spacing", spacing, SPACINGS)
     space = check_instance("cost", cost, CostModel, "see CostModel.bins").space
-    delta, Z = _checked(space, delta), check_matrix("Z", Z, space.width)
+    delta = _checked(space, delta)
+    inputs = Z if isinstance(Z, Rows) else Rows(space, check_matrix("Z", Z, space.width))
     for name, given in (("scalars", scalars), ("costs", costs)):
         if (
             not isinstance(given, np.ndarray)
@@ -268,7 +314,7 @@ def rules_chart(
             or len(given) != len(scalars)
         ):
             raise wrong(name, "an array of numbers, one per input", given)
-    if spacing == "greedy" and len(Z) != len(scalars):
+    if len(inputs) != len(scalars):
         raise wrong("Z", f"the {len(scalars):,} inputs that the scalars belong to", Z)
     added = additions(space, delta)
     reach = float(scalars[np.isfinite(scalars)].max()) if np.isfinite(scalars).any() else 0.0
@@ -278,14 +324,39 @@ def rules_chart(
     if not bounds.size:
         edges = np.linspace(0.0, reach, rows + 1)[1:] if added and reach else np.array([np.inf])
     elif spacing == "greedy":
-        edges = _greedy_edges(cost, delta, Z, scalars, bounds, rows)
+        edges = _greedy_edges(cost, delta, inputs.dense(), scalars, bounds, rows)
     else:
         ends = np.unique(np.linspace(0, len(bounds) - 1, min(rows, len(bounds))).round().astype(int))
         edges = _edges(bounds, ends)
     if bounds.size and (scalars <= bounds[0]).any():
         edges = np.concatenate([bounds[:1], edges])  # some flip by additions alone, before any rule
     edges[-1] = np.inf
-    return RulesChart(tuple(_rows(space, delta, scalars, costs, np.unique(edges))), added, spacing)
+    chart = _rows(space, delta, scalars, costs, np.unique(edges))
+    moved = moves_up_to(cost, delta, inputs, scalars, np.array([row.reach for row in chart]))
+    return RulesChart(tuple(replace(r, moves=m) for r, m in zip(chart, moved, strict=True)), added, spacing)
+
+
+def moves_up_to(
+    cost: CostModel, delta: FloatArray, inputs: Rows, scalars: FloatArray, reach: FloatArray
+) -> list[tuple[Move, ...]]:
+    """For each reach, how far each feature moves at most for the inputs whose scalar is within it.
+
+    Each input moves to its own scalar. What starts outside of its range moves there first, and that counts.
+    """
+    covered = np.flatnonzero(np.isfinite(scalars))
+    order = covered[np.argsort(scalars[covered], kind="stable")]
+    within = np.searchsorted(scalars[order], reach, side="right")
+    found: list[list[Move]] = [[] for _ in reach]
+    for f, step in rays.movers(cost.space, delta):
+        x = inputs.feature(f)[order]
+        there = rays.travel(f, x, step, scalars[order])
+        amount = np.maximum.accumulate(np.nan_to_num(np.abs(there - x), nan=0.0))
+        price = np.maximum.accumulate(cost.change(f, x, there))
+        for i, n in enumerate(within):
+            if n and amount[n - 1] > 0.0:
+                signed = float(np.sign(step) * amount[n - 1])
+                found[i].append(Move(f.name, signed, float(price[n - 1]), f.kind == "ordinal"))
+    return [tuple(sorted(moves, key=lambda move: -move.cost)) for moves in found]
 
 
 def _edges(bounds: FloatArray, ends: np.ndarray[Any, Any]) -> FloatArray:

@@ -36,8 +36,10 @@ ORDER = [
     ["robustness"],
     ["explanation"],
     ["auditing", "baselines"],
+    ["comparing"],
     ["api"],
     ["io"],
+    ["page"],
     ["__init__", "testing"],
     ["plots", "distributed", "datasets"],
     ["web", "cli"],
@@ -47,10 +49,11 @@ BESIDE = {
     ("parallel", "progress"),
     ("cli", "web"),
 }
-NEVER = {("web", "plots"), ("web", "distributed"), ("plots", "io")}
+NEVER = {("web", "plots"), ("web", "distributed"), ("plots", "io"), ("page", "plots")}
 DELEGATED = {
     ("robustness", "explanation"),  # for its type alone
     ("saving", "io"),  # as well
+    ("saving", "page"),  # as well
     ("explanation", "plots"),
     ("explanation", "web"),
 }  # only inside a function
@@ -60,7 +63,8 @@ CORE = {"numpy", "scipy", "sklearn", "threadpoolctl", "narwhals", "numba"}
 MORE = {
     "cli": {"click", "rich"},
     "plots": {"matplotlib"},
-    "web": {"starlette", "uvicorn"},
+    "page": {"anywidget", "traitlets"},
+    "web": {"starlette", "uvicorn", "h11"},
     "distributed": {"dask", "distributed", "pyarrow"},
     "testing": {"pytest"},
 }

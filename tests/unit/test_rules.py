@@ -113,4 +113,50 @@ def test_a_continuous_direction_has_a_chart_too() -> None:
     assert chart.additions
     assert chart.rows[-1].coverage == ex.coverage
     assert chart.rows[-1].cost == ex.average_cost
-    assert "per unit" in str(chart)
+    assert "at most" in str(chart)
+    assert "per unit" not in str(chart)
+    assert "k =" not in str(chart)
+
+
+@pytest.mark.parametrize("spacing", ["equal", "greedy"])
+def test_every_row_says_what_moves_and_by_how_much_at_most(spacing: str) -> None:
+    """In the feature's own units, over the inputs covered so far: counted from their counterfactuals."""
+    X = mixed_frame(300)
+    ex = explain(approve, X, space=mixed_space(X), n_directions=2, rng=0)
+    seen = 0
+    for i in range(ex.n_directions):
+        chart = ex.rules_chart(i, rows=4, spacing=spacing)
+        for row, k in zip(chart.rows, [min(row.high, np.finfo(float).max) for row in chart.rows], strict=True):
+            mine = ex.scalars[i] <= k
+            Z = ex.inputs[mine]
+            after = rays.positions(ex.space, Z, ex.directions[i], ex.scalars[i][mine])
+            largest = {
+                f.name: float(np.nanmax(np.abs(after[:, f.start] - Z[:, f.start]), initial=0.0))
+                for f in ex.space.scalars
+            }
+            told = {move.feature: abs(move.amount) for move in row.moves}
+            assert told == pytest.approx({name: most for name, most in largest.items() if most})
+            assert [move.cost for move in row.moves] == sorted([move.cost for move in row.moves], reverse=True)
+            assert row.lines, "a row is never empty"
+            seen += len(told)
+    assert seen
+
+
+def test_entering_a_range_counts_as_a_move() -> None:
+    X = np.array([[1.0], [4.0], [5.0], [9.0]])
+    space = FeatureSpace.from_matrix(X, ranges={"x0": (4, 9)})
+    ex = explain(lambda X: (X[:, 0] >= 4.5).astype(int), X, space=space, rng=0)
+    assert ex.rules_chart().rows[-1].moves[0].amount == pytest.approx(3.5)
+
+
+def test_many_features_are_counted_with_what_they_cost_at_most() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (50, 40))
+    space = FeatureSpace.from_matrix(X)
+    ex = explain(lambda X: (X.sum(axis=1) > 60).astype(int), X, space=space, rng=0)
+    moved = ex.apply(X[:5])
+    Z, delta = moved.inputs, np.full(40, 0.01)
+    chart = rules_chart(ex.cost, delta, Z, np.full(5, 2.0), np.full(5, 1.0))
+    assert len(chart.rows[-1].moves) == 40
+    assert [line.feature for line in chart.rows[-1].lines][-1] == "32 more features"
+    assert "at most" in chart.rows[-1].lines[-1].text

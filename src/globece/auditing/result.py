@@ -289,17 +289,6 @@ class Audit(Saved):
         lines += [f"Note: {w}." for w in self.verdict.warnings]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the verdict, the decisions and the groups."""
-        ranked = sorted(self.comparisons, key=lambda c: CONCLUSIONS.index(c.decision.conclusion))
-        decisions = [
-            [c.group, c.other, c.decision.conclusion, *(formatting.cost(x, 2) for x in (g.value, g.low, g.high))]
-            for c in ranked
-            for g in [c.gaps["score"]]
-        ]
-        head = ("Group", "Other", "Decision", "Gap", "From", "To")
-        return f"{self.verdict._repr_html_()}{formatting.html_table(head, decisions)}{self.by_group._repr_html_()}"
-
     def __repr__(self) -> str:
         v = self.verdict
         against = f", against={v.against!r}" if v.against else ""

@@ -9,8 +9,11 @@ import click
 
 from globece.cli.ares import ares
 from globece.cli.audit import audit
+from globece.cli.compare import compare
 from globece.cli.demo import demo
 from globece.cli.explain import explain
+from globece.cli.report import report, verify_report
+from globece.cli.serve import serve
 from globece.errors import GlobeCEError, InvalidParameterError
 from globece.version import __version__
 
@@ -73,5 +76,9 @@ def main() -> None:
 
 main.add_command(ares)
 main.add_command(audit)
+main.add_command(compare)
 main.add_command(demo)
 main.add_command(explain)
+main.add_command(report)
+main.add_command(verify_report)
+main.add_command(serve)

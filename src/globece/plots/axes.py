@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from globece.plots.style import FAINT, INK, MUTED, prepare, set_label, write_note
+from globece.errors import require
+from globece.explanation import Explanation
+from globece.plots.style import FAINT, INK, MUTED, inches, prepare, set_label, set_title, write_note
 from globece.space import FloatArray
 
 if TYPE_CHECKING:
@@ -19,10 +22,20 @@ LEGEND: dict[str, Any] = {"edgecolor": "none", "fontsize": 8.5, "handlelength": 
 
 @dataclass(eq=False)
 class Display:
-    """A view of a result; ``ax_`` and ``figure_`` are what was drawn on, once ``plot`` was called."""
+    """A view of a result; ``ax_`` and ``figure_`` are what was drawn on, once ``plot`` was called.
+
+    Attributes
+    ----------
+    subject
+        The model and the rows, which every figure names.
+    unit
+        What a cost of 1 is, which every axis of costs says.
+    """
 
     ax_: Axes = field(init=False, repr=False)
     figure_: Figure = field(init=False, repr=False)
+    subject: str = field(default="", kw_only=True, repr=False)
+    unit: str = field(default="", kw_only=True, repr=False)
 
     def _begin(self, ax: Axes | None, size: tuple[float, float], note: str | None) -> Axes:
         """The axes given, or new ones; with nothing but the note on them if there is one."""
@@ -30,6 +43,43 @@ class Display:
         if note:
             write_note(self.ax_, note)
         return self.ax_
+
+    def _title(self, ax: Axes, text: str) -> None:
+        """The finding, and below it the model and the rows."""
+        set_title(ax, f"{text}\n{self.subject}" if self.subject else text)
+
+    def _costs(self, ax: Axes, text: str) -> None:
+        """Label the axis of costs, with their unit."""
+        set_label(ax, f"{text} ({self.unit})" if self.unit else text)
+
+
+def subject(ex: Explanation) -> dict[str, str]:
+    """What every figure of an explanation says: the model, the rows, and what a cost of 1 is."""
+    affected = ex.n_affected + ex.n_unknown
+    named = f"{ex.provenance.model}; {ex.n_rows:,} rows, {affected:,} affected"
+    return {"subject": named, "unit": ex.cost.unit}
+
+
+def legend_below(ax: Axes, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
+    """The one place for a legend: below the axes and their label, where it covers nothing."""
+    transforms = require("matplotlib.transforms", extra="plot", caller="a legend")
+    width, _ = inches(ax)
+    letters = max((len(str(label)) for label in labels), default=1)
+    root: Any = ax.figure.canvas.figure
+    label = ax.xaxis.label.get_window_extent().y0 if ax.xaxis.label.get_text() else ax.get_window_extent().y0
+    below = (label - ax.get_window_extent().y0) / root.dpi - 0.08  # inches
+    ax.legend(
+        handles,
+        labels,
+        title=title,
+        loc="upper left",
+        alignment="left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + transforms.ScaledTranslation(0.0, below, root.dpi_scale_trans),
+        borderaxespad=0.0,
+        ncols=max(1, min(len(labels), int(width / (0.075 * letters + 0.45)))),
+        **LEGEND,
+    )
 
 
 def coverage_axis(ax: Axes) -> None:
@@ -89,6 +139,7 @@ def cost_bins(paid: FloatArray, budget: float, width: float | None = None) -> tu
 
 def no_recourse_label(ax: Axes, x: float) -> None:
     """Write below the axis of costs who stands there: those without recourse."""
+    ax.xaxis.labelpad = 16  # its label stands below these two lines
     style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 9, "color": INK, "linespacing": 1.0}
     ax.text(x, -0.025, "no\nrecourse", transform=ax.get_xaxis_transform(), **style)
 

@@ -10,7 +10,7 @@ import numpy as np
 from globece import rays
 from globece.errors import check_choice, check_count, check_instance, check_number, wrong
 from globece.explanation import Explanation, MinimumCosts, Profile
-from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
+from globece.plots.axes import Display, cost_axis, cost_bins, coverage_axis, legend_below, no_recourse_label, subject
 from globece.plots.style import (
     FAINT,
     INK,
@@ -22,7 +22,6 @@ from globece.plots.style import (
     nobody_covered,
     plain,
     set_label,
-    set_title,
     share_text,
     signed_text,
     steps_text,
@@ -78,7 +77,7 @@ class ProfileDisplay(Display):
         check_instance("ex", ex, Explanation)
         alone = tuple(ex.profile(i) for i in range(ex.n_directions))
         note = nobody_affected(ex) or nobody_covered(ex)
-        return cls(ex.profile(), alone, ex.coverage, ex.average_cost, ex.budget, note)
+        return cls(ex.profile(), alone, ex.coverage, ex.average_cost, ex.budget, note, **subject(ex))
 
     def plot(self, ax: Axes | None = None, *, x: Literal["limit", "average cost"] = "limit") -> Self:
         """Draw coverage against cost.
@@ -113,11 +112,11 @@ class ProfileDisplay(Display):
         at = last if limit else float(self.profile.average_cost[-1])
         ax.plot([at], [self.coverage], "o", color=INK if many else colour(0), markersize=6, zorder=4, clip_on=False)
         coverage_axis(ax)
-        set_label(ax, "limit on cost: the most that anybody pays" if limit else "average cost of the covered inputs")
-        set_title(ax, f"{self.coverage:.1%} covered at an average cost of {self.average_cost:.2f}")
+        self._costs(ax, "limit on cost: the most that anybody pays" if limit else "average cost of the covered inputs")
+        self._title(ax, f"{self.coverage:.1%} covered at an average cost of {self.average_cost:.2f}")
         if many:
             handles, labels = ax.get_legend_handles_labels()
-            ax.legend(handles[-1:] + handles[:-1], labels[-1:] + labels[:-1], loc="lower right", **LEGEND)
+            legend_below(ax, handles[-1:] + handles[:-1], labels[-1:] + labels[:-1])
         return self
 
 
@@ -147,7 +146,7 @@ class MinimumCostsDisplay(Display):
     def from_explanation(cls, ex: Explanation) -> Self:
         """Take the minimum costs out of an explanation."""
         check_instance("ex", ex, Explanation)
-        return cls(ex.minimum_costs(), ex.n_directions, ex.average_cost, ex.budget, nobody_affected(ex))
+        return cls(ex.minimum_costs(), ex.n_directions, ex.average_cost, ex.budget, nobody_affected(ex), **subject(ex))
 
     @property
     def n_without_recourse(self) -> int:
@@ -196,12 +195,10 @@ class MinimumCostsDisplay(Display):
         ax.yaxis.set_major_formatter("{x:,.0f}")
         ax.grid(axis="y", color=FAINT, linewidth=0.8)
         set_label(ax, "affected inputs", axis="y")
-        set_label(ax, "minimum cost of recourse")
-        set_title(ax, f"{n - none:,} of {n:,} have recourse within the budget, {none:,} have none")
+        self._costs(ax, "minimum cost of recourse")
+        self._title(ax, f"{n - none:,} of {n:,} have recourse within the budget, {none:,} have none")
         if self.n_directions > 1:
-            place = (0.0 if late else end / ax.get_xlim()[1], 0.92)
-            where: Literal["upper left", "upper right"] = "upper left" if late else "upper right"
-            ax.legend(title="cheapest for", alignment="left", loc=where, bbox_to_anchor=place, **LEGEND)
+            legend_below(ax, *ax.get_legend_handles_labels(), "cheapest for")
         return self
 
     def _draw_nobody(self, ax: Axes, end: float, none: int, n: int) -> None:
@@ -267,7 +264,8 @@ class MeanTranslationDisplay(Display):
             remarks.append(f"{how}; {share_text(moved.share[i])} change it")
         if not order:
             note = note or "No feature moves."
-        return cls(tuple(moved.features[i] for i in order), moved.cost[order], tuple(remarks), direction, note)
+        names = tuple(moved.features[i] for i in order)
+        return cls(names, moved.cost[order], tuple(remarks), direction, note, **subject(ex))
 
     def plot(self, ax: Axes | None = None, *, top: int = 12) -> Self:
         """Draw a bar for each feature that moves, as long as its mean cost.
@@ -313,9 +311,9 @@ class MeanTranslationDisplay(Display):
         ax.spines["left"].set_color(INK)
         ax.tick_params(axis="y", length=0)
         more = len(self.features) - shown
-        set_label(ax, "average cost over the covered inputs" + (f" ({more} more features move)" if more else ""))
+        self._costs(ax, "average cost over the covered inputs" + (f" ({more} more features move)" if more else ""))
         along = "" if self.direction is None else f" along direction {self.direction + 1}"
-        set_title(ax, f"What the covered inputs change{along}")
+        self._title(ax, f"What the covered inputs change{along}")
         return self
 
 

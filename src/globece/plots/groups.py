@@ -13,8 +13,8 @@ from globece import formatting
 from globece.auditing import Audit
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
-from globece.errors import check_choice, check_count, check_instance
-from globece.plots.axes import LEGEND, Display, cost_axis, cost_bins, coverage_axis, no_recourse_label
+from globece.errors import check_choice, check_count, check_instance, require
+from globece.plots.axes import Display, cost_axis, cost_bins, coverage_axis, legend_below, no_recourse_label, subject
 from globece.plots.style import (
     FAINT,
     INK,
@@ -23,7 +23,6 @@ from globece.plots.style import (
     inches,
     plain,
     set_label,
-    set_title,
     wrap,
     write,
 )
@@ -80,7 +79,7 @@ class GroupProfilesDisplay(Display):
         """Take the profiles out of an audit."""
         check_instance("au", au, Audit)
         bands = {n: Band(c.limit, c.share, c.low, c.high, c.n) for n, c in au.curves.items() if n != EVERYBODY}
-        return cls(bands, au.explained.budget, au.settings.level)
+        return cls(bands, au.explained.budget, au.settings.level, **subject(au.explained))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the profiles.
@@ -102,9 +101,9 @@ class GroupProfilesDisplay(Display):
             label = f"{plain(_short(name, LONG))} ({band.n:,})"
             ax.plot(across, up, color=colour(i), linewidth=2.0, label=label, drawstyle="steps-post")
         coverage_axis(ax)
-        set_label(ax, "limit on cost: the most that anybody pays")
-        set_title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
-        ax.legend(loc="lower right", title="group (affected)", alignment="left", **LEGEND)
+        self._costs(ax, "limit on cost: the most that anybody pays")
+        self._title(ax, f"Coverage by group under shared directions, with {1 - self.level:.0%} bands")
+        legend_below(ax, *ax.get_legend_handles_labels(), "group (affected)")
         return self
 
 
@@ -135,7 +134,7 @@ class GroupCostsDisplay(Display):
         names = _judged(au)
         scores = {name: (au.by_group[name].score, *au.by_group[name].score_interval) for name in names}
         costs = {name: au.costs_of(name) if au.members else _from_curve(au.curves[name]) for name in names}
-        return cls(costs, scores, au.explained.budget)
+        return cls(costs, scores, au.explained.budget, **subject(au.explained))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw one histogram above the other, as shares of each group, on one axis of costs.
@@ -173,8 +172,8 @@ class GroupCostsDisplay(Display):
         ax.set_ylim(-0.14, rows - 0.02)
         ax.set_yticks([])
         no_recourse_label(ax, place)
-        set_label(ax, "minimum cost of recourse")
-        set_title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
+        self._costs(ax, "minimum cost of recourse")
+        self._title(ax, "Minimum costs by group (bars: shares of its affected inputs; dot: its score)")
         return self
 
 
@@ -204,7 +203,7 @@ class GroupTranslationsDisplay(Display):
         total = {f: sum(cost.get(f, 0.0) for cost in found.values()) for f in dict.fromkeys(chain(*found.values()))}
         order = sorted((f for f in total if total[f] > 0), key=lambda f: -total[f])
         costs = {name: np.array([cost.get(f, 0.0) for f in order]) for name, cost in found.items()}
-        return cls(tuple(order), costs)
+        return cls(tuple(order), costs, **subject(au.explained))
 
     def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
         """Draw a bar for each feature and group.
@@ -233,9 +232,9 @@ class GroupTranslationsDisplay(Display):
         ax.grid(axis="x", color=FAINT, linewidth=0.8)
         ax.tick_params(axis="y", length=0)
         more = len(self.features) - shown
-        set_label(ax, "average cost over the covered inputs" + (f" ({more} more features move)" if more else ""))
-        set_title(ax, "What each group changes along its own directions")
-        ax.legend(loc="lower right", **LEGEND)
+        self._costs(ax, "average cost over the covered inputs" + (f" ({more} more features move)" if more else ""))
+        self._title(ax, "What each group changes along its own directions")
+        legend_below(ax, *ax.get_legend_handles_labels())
         return self
 
 
@@ -257,10 +256,10 @@ class ExchangeDisplay(Display):
     def from_audit(cls, au: Audit) -> Self:
         """Take the exchange out of an audit."""
         check_instance("au", au, Audit)
-        return cls(au.exchange)
+        return cls(au.exchange, **subject(au.explained))
 
     def plot(self, ax: Axes | None = None, *, measure: Literal["score", "coverage", "average_cost"] = "score") -> Self:
-        """Draw a matrix with a number in each cell; darker is better.
+        """Draw a matrix with a number in each cell, and a key of its colours; darker is worse.
 
         Parameters
         ----------
@@ -276,16 +275,20 @@ class ExchangeDisplay(Display):
         if not to:
             return self
         values = getattr(self.exchange, measure)
-        better = values if measure == "coverage" else -values
-        known = better[np.isfinite(better)]
+        known = values[np.isfinite(values)]
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-        shade = np.where(np.isfinite(better), (better - low) / (high - low) if high > low else 0.5, np.nan)
-        ax.imshow(0.08 + 0.6 * shade, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        spread = high - low if high > low else 1.0
+        worse = (high - values) / spread if measure == "coverage" else (values - low) / spread
+        shade = np.where(np.isinf(values), 1.0, worse)  # no recourse is as bad as it gets
+        colours = require("matplotlib.colors", extra="plot", caller="ExchangeDisplay.plot")
+        cmap = colours.LinearSegmentedColormap.from_list("worse", ["#eef4fb", "#08306b"])
+        image = ax.imshow(shade, cmap=cmap, vmin=0.0, vmax=1.0, aspect="auto")
+        self._key(ax, image, measure, low, high)
         for i in range(len(of)):
             for j in range(len(to)):
                 value = float(values[i, j])
                 text = formatting.share(value) if measure == "coverage" else formatting.cost(value, 2)
-                ink, weight = "white" if shade[i, j] > 0.8 else INK, "bold" if of[i] == to[j] else None
+                ink, weight = "white" if shade[i, j] > 0.45 else INK, "bold" if of[i] == to[j] else None
                 write(ax, j, i, text, color=ink, ha="center", va="center", weight=weight)
         wide = 0.9 * inches(ax)[0] / len(to)
         across = ["\n".join(wrap(_short(name, LONG), max(wide, 0.6), 9)) for name in to]
@@ -298,8 +301,20 @@ class ExchangeDisplay(Display):
             ax.axhline(len(of) - 1.5, color=MUTED, linewidth=1)
         set_label(ax, "applied to")
         set_label(ax, "directions of", axis="y")
-        set_title(ax, f"Exchanged directions: {measure.replace('_', ' ')} of those who did not choose")
+        unit = "" if measure == "coverage" or not self.unit else f" (cost {self.unit})"
+        self._title(ax, f"Exchanged directions: {measure.replace('_', ' ')}{unit} of those who did not choose")
         return self
+
+    def _key(self, ax: Axes, image: Any, measure: str, low: float, high: float) -> None:
+        """What the colours stand for: the best and the worst value, and the unit."""
+        figure: Any = ax.figure
+        key = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02)
+        share = measure == "coverage"
+        text = formatting.share if share else formatting.cost
+        best, worst = (high, low) if share else (low, high)
+        key.set_ticks([0.0, 1.0], labels=[f"{text(best)}\nbest", f"{text(worst)}\nworst"])
+        key.ax.tick_params(labelsize=8.5, labelcolor=INK, length=0)
+        key.outline.set_visible(False)
 
 
 def _from_curve(curve: Curve) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -20,10 +19,8 @@ from globece.plots.style import (
     nobody_affected,
     nobody_covered,
     number_text,
-    signed_text,
-    steps_text,
 )
-from globece.rules import Addition, ChartRow
+from globece.rules import ChartRow, RuleLine
 from globece.space import Feature, FeatureSpace, FloatArray
 
 if TYPE_CHECKING:
@@ -32,15 +29,6 @@ if TYPE_CHECKING:
 
 NARROW = 5.2  # inches
 ARROW = "\N{RIGHTWARDS ARROW}"
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """One line of a drawn rules chart: a rule, or how far an addition has come (an aside where there is a rule)."""
-
-    feature: str
-    text: str
-    aside: bool = False
 
 
 _CHART_HEAD = ["New\ninputs", "Cost", "All inputs", "Cost"]
@@ -55,7 +43,7 @@ class RulesChartDisplay(Display):
     rows
         The chart's rows, without those that add neither a rule nor an input.
     lines
-        For each row what it says: its rules, then the additions up to there.
+        For each row what it says: its rules, then what else moves and by how much at most.
     direction
         The direction that the chart explains.
     note
@@ -91,7 +79,7 @@ class RulesChartDisplay(Display):
         if not chart.rows[-1].coverage:
             note = f"Direction {direction + 1} gives nobody recourse within the budget of {ex.budget:g}."
         kept = tuple(row for row in chart.rows if row.rules or row.new_coverage)  # the others say nothing new
-        return cls(kept, tuple(_rule_lines(ex, row, chart.additions) for row in kept), direction, note)
+        return cls(kept, tuple(row.lines for row in kept), direction, note)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the chart.
@@ -213,32 +201,8 @@ class CounterfactualsDisplay(Display):
         return self
 
 
-def _rule_lines(ex: Explanation, row: ChartRow, additions: Sequence[Addition]) -> tuple[RuleLine, ...]:
-    """A row's rules and, dearest first, the most that its inputs add to other features."""
-    lines = [RuleLine(rule.feature, str(rule)) for rule in row.rules]
-    aside = bool(lines)
-    most = sorted(((_most(ex, a, row.reach), a) for a in additions), key=lambda pair: -pair[0][1])
-    said = [(amount, a) for (amount, _), a in most if amount]
-    for amount, a in said[:3]:
-        lines.append(
-            RuleLine(a.feature, f"{signed_text(amount)}{steps_text(amount) if a.steps else ''} at most", aside)
-        )
-    if len(said) > 3:
-        lines.append(RuleLine(f"{len(said) - 3} more features", "move as well", True))
-    return tuple(lines) or (RuleLine("(none)", "nobody needs a rule", True),)
-
-
 def _chart_numbers(row: ChartRow) -> list[str]:
     return [f"{row.new_coverage:+.1%}", formatting.cost(row.new_cost, 2), "", formatting.cost(row.cost, 2)]
-
-
-def _most(ex: Explanation, addition: Addition, reach: float) -> tuple[float, float]:
-    """The most that an addition changes up to a scalar, and what that costs."""
-    feature = ex.space[addition.feature]
-    amount = min(abs(addition.per_unit) * reach, feature.high - feature.low)
-    amount = float(np.rint(amount)) if feature.whole else amount
-    start = np.array([feature.observed[0]])
-    return float(np.sign(addition.per_unit) * amount), float(ex.cost.change(feature, start, start + amount)[0])
 
 
 def _changes(space: FeatureSpace, before: FloatArray, after: FloatArray) -> tuple[Change, ...]:

@@ -1,0 +1,134 @@
+"""What a result rests on: settings, constraints, cost, origin, versions, fingerprints and warnings."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from typing import Any
+
+import numpy as np
+
+from globece.explanation import Explanation
+from globece.page import words
+from globece.page.about import About
+from globece.space import FeatureSpace
+
+UNRECORDED = "not recorded"
+SHORT = 12  # letters of a fingerprint on the first screen
+
+
+def fingerprint(ex: Explanation) -> str:
+    """SHA-256 of the affected inputs, as they are encoded, with their positions and columns."""
+    digest = hashlib.sha256(repr(ex.space.columns).encode())
+    digest.update(np.ascontiguousarray(ex.rows, dtype="<i8").tobytes())
+    for f in ex.space.features:
+        digest.update(np.ascontiguousarray(ex.encoded.feature(f), dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def favourable(ex: Explanation, about: About) -> str:
+    """The favourable outcome, in the report's words and the model's."""
+    said = ex.provenance.favourable
+    return f"{about.favourable} ({said})" if about.favourable else said
+
+
+def held(space: FeatureSpace) -> list[str]:
+    """Features that were held fixed."""
+    return [f.name for f in space.features if f.immutable]
+
+
+def limits(space: FeatureSpace, about: About) -> list[str]:
+    """Other constraints, one per line."""
+    found = []
+    for f in space.features:
+        if f.immutable:
+            continue
+        if f.sense:
+            found.append(f"{about.label(f.name)} may only {'rise' if f.sense > 0 else 'fall'}")
+        if f.kind == "continuous" and f.observed[0] <= f.observed[1] and (f.low, f.high) != f.observed:
+            found.append(f"{about.label(f.name)} stays between {f.low:g} and {f.high:g}")
+        if f.permitted and not all(f.permitted):
+            allowed = [about.value(f, c) for c, ok in zip(f.categories, f.permitted, strict=True) if ok]
+            found.append(f"{about.label(f.name)} may become {', '.join(allowed) or 'nothing else'}")
+        if not f.can_move:
+            found.append(f"{about.label(f.name)} is constant, and cannot move")
+    return found
+
+
+def first_line(ex: Explanation, about: About) -> list[str]:
+    """What the first screen says that the answer rests on."""
+    p = ex.provenance
+    fixed = [about.label(name) for name in held(ex.space)]
+    method = "exact" if p.method == "exact" else "searched: somebody may have a cheaper way that was not seen"
+    return [
+        f"Favourable outcome: {favourable(ex, about)}",
+        f"Held fixed: {', '.join(fixed[:8]) + (f' and {len(fixed) - 8} more' if len(fixed) > 8 else '') or 'nothing'}",
+        f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
+        f"Method: {method}",
+        f"Seed: {about.seed if about.seed is not None else UNRECORDED}",
+        f"Data: {about.data + ' ' if about.data else ''}{about.data_sha256[:SHORT] or UNRECORDED}",
+        f"Model: {about.model + ' ' if about.model else ''}{about.model_sha256[:SHORT] or UNRECORDED}",
+    ]
+
+
+def rests_on(
+    ex: Explanation,
+    about: About,
+    more: list[tuple[str, str]] | None = None,
+    *,
+    seed: int | None = None,
+    inputs: bool = True,
+) -> dict[str, Any]:
+    """Everything that the result rests on, as pairs of a term and its value.
+
+    Parameters
+    ----------
+    ex, about
+        The explanation, and the words for it.
+    more
+        Further pairs.
+    seed
+        The seed, if the result knows it.
+    inputs
+        Whether the explanation has its affected inputs.
+    """
+    p = ex.provenance
+    seed = about.seed if about.seed is not None else seed
+    pairs = [
+        ("Favourable outcome", favourable(ex, about)),
+        ("Model", f"{p.model}{f' ({about.model})' if about.model else ''}"),
+        (
+            "Method",
+            "exact: minimum scalars follow from the model's structure"
+            if p.method == "exact"
+            else "searched: the model was asked along each ray, and an earlier flip between two points may be missed",
+        ),
+        ("Search", f"{p.generator}; {p.candidates:,} candidates"),
+        ("Model calls", f"{p.model_calls:,} calls, {p.model_rows:,} rows"),
+        ("Complete", "yes" if p.complete else "no: the search was stopped early, and the result is the best so far"),
+        ("Budget", f"{ex.budget:g}"),
+        ("Cost", f"{ex.cost.unit}; {words.cost_example(ex, about)}"),
+        ("Held fixed", ", ".join(about.label(n) for n in held(ex.space)) or "nothing"),
+        (
+            "Other constraints",
+            "; ".join(limits(ex.space, about)) or "none: each feature stays within the range of the data",
+        ),
+        ("Rounding", f"counterfactuals tolerate a relative rounding error of {p.clearance:.2g}"),
+        ("Seed", str(seed) if seed is not None else UNRECORDED),
+        ("Date", about.date or UNRECORDED),
+        (
+            "Data",
+            " ".join(part for part in (about.data, about.data_sha256 and f"SHA-256 {about.data_sha256}") if part)
+            or UNRECORDED,
+        ),
+        ("Affected inputs", f"SHA-256 {fingerprint(ex)} (of the encoded rows)" if inputs else "not in this result"),
+        ("Model file", f"SHA-256 {about.model_sha256}" if about.model_sha256 else UNRECORDED),
+        ("Versions", f"globece {p.version}; NumPy {np.__version__}; Python {platform.python_version()}"),
+        *(more or []),
+    ]
+    notes = list(p.notes)
+    if ex.n_unknown and inputs:
+        notes.append(
+            f"{ex.n_unknown:,} affected inputs are unknown: they were not reached, and no number includes them"
+        )
+    return {"pairs": [list(pair) for pair in pairs], "notes": notes, "command": about.command}

@@ -1,0 +1,345 @@
+"""The page in a real browser: as a report from disk, and live."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+import globece as gce
+from globece.directions.fixed import FixedDirections
+from globece.io import files
+from globece.page.html import document
+from globece.page.pages import page_of
+from globece.web.limits import Limits
+from tests.e2e.browser import browsing, opened, serious_findings
+from tests.live import Live, audited, credit, prepared, running
+
+FRAME = 16.0  # milliseconds
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def ex() -> gce.Explanation:
+    model, X, space = credit()
+    return gce.explain(model, X, favourable=1, space=space, n_directions=3, effort="quick", rng=0)
+
+
+@pytest.fixture(scope="module")
+def report(ex: gce.Explanation, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    ex.save_html(path, about=gce.About(title="Loans", include_rows=True, command="globece report loans.csv"))
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("audit") / "audit.html"
+    audited().save_html(path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def comparison(ex: gce.Explanation, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("comparison") / "comparison.html"
+    gce.compare(ex, ex, names=("March", "June")).save_html(path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Live]:
+    with running(prepared(Limits(job_s=60.0))) as found:
+        yield found
+
+
+def until(page: Page, condition: str, seconds: float = 30.0) -> None:
+    """Wait for a condition; the page's policy forbids Playwright's own way, which evaluates text."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
+
+
+def shown(text: str) -> list[float]:
+    return [float(n) for n in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def test_a_report_from_disk_asks_for_nothing_and_follows_the_budget(
+    browser: Browser, report: str, ex: gce.Explanation
+) -> None:
+    """Promise 24: outside requests are aborted and counted, and there are none; the file itself is the only one."""
+    seen = opened(browser, report)
+    page = seen.page
+    page.locator(".chart .draggable").first.scroll_into_view_if_needed()
+    box = page.locator(".chart .draggable").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for step in range(8):
+        page.mouse.move(box["x"] + box["width"] * (0.9 - 0.08 * step), box["y"] + box["height"] / 2)
+    page.mouse.up()
+    page.wait_for_timeout(100)
+    limit = float(page.locator("output[for=limit]").inner_text())
+    assert 0 < limit < ex.budget
+    coverage, average = shown(page.locator("#limit-says").inner_text())
+    at = ex.at(cost=page.evaluate("Number(document.querySelector('#limit').value)") * ex.budget / _steps(page))
+    assert coverage == pytest.approx(100 * at.coverage, abs=0.06)
+    assert average == pytest.approx(at.average_cost, abs=0.006)
+    assert (seen.outside, seen.errors) == ([], [])
+    assert seen.inside == [report]
+    again = opened(browser, page.url)  # the address holds the state, and a report may be opened twice
+    page.wait_for_timeout(300)
+    assert "limit=" in page.url
+    third = opened(browser, page.url)
+    assert third.page.locator("output[for=limit]").inner_text() == page.locator("output[for=limit]").inner_text()
+    for other in (again, third):
+        other.page.context.close()
+    page.context.close()
+
+
+def _steps(page: Page) -> float:
+    return float(page.evaluate("Number(document.querySelector('#limit').max)"))
+
+
+def test_the_keyboard_is_enough(browser: Browser, report: str, ex: gce.Explanation) -> None:
+    seen = opened(browser, report)
+    page = seen.page
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "limit":
+            break
+    assert page.evaluate("document.activeElement.id") == "limit"
+    value = page.locator("output[for=limit]")
+
+    def after(key: str) -> float:
+        page.keyboard.press(key)
+        page.wait_for_timeout(40)
+        return float(value.inner_text())
+
+    assert after("Home") == 0.0
+    assert after("PageUp") == pytest.approx(1.0)
+    assert after("ArrowRight") == pytest.approx(1.1)
+    assert after("ArrowLeft") == pytest.approx(1.0)
+    assert after("End") == ex.budget
+    assert "covered" in str(page.locator("#limit").get_attribute("aria-valuetext"))
+    page.locator(".list").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#person h3").inner_text().startswith("Row ")
+    assert seen.errors == []
+    page.context.close()
+
+
+def test_the_people_can_be_searched_and_only_those_in_sight_are_drawn(
+    browser: Browser, report: str, ex: gce.Explanation
+) -> None:
+    page = opened(browser, report).page
+    status = page.locator("#people p[role=status]")
+    assert status.inner_text() == f"{ex.n_affected} listed"
+    assert page.locator(".rows .row").count() < 30
+    page.fill("#search", "own")
+    found = int(status.inner_text().split()[0])
+    cf = ex.counterfactuals()
+    moved = (cf.before["housing"] != cf.after["housing"]) & (cf.after["housing"] == "own")
+    assert found == int(moved.sum())
+    page.fill("#search", "no such thing")
+    assert status.inner_text().startswith("0 of ")
+    page.fill("#search", "")
+    page.select_option("#sort", "-cost")
+    costs = [float(t) for t in page.locator(".rows .row span:nth-child(2)").all_inner_texts()[:5] if t != "none"]
+    assert costs == sorted(costs, reverse=True)
+    page.context.close()
+
+
+def test_an_audit_switches_groups_and_says_its_decision(browser: Browser, audit: str) -> None:
+    seen = opened(browser, audit)
+    page = seen.page
+    names = page.locator("#part option").all_inner_texts()
+    assert names == ["everybody", "female", "male"] or set(names) == {"everybody", "sex = female", "sex = male"}
+    before = page.locator("#far h2").inner_text()
+    page.select_option("#part", names[1])
+    page.wait_for_timeout(200)
+    assert page.locator("#far h2").inner_text() != before
+    assert page.locator("#groups table").count() >= 3
+    assert page.locator(".first .badge").inner_text()
+    page.select_option("#exchange", "coverage")
+    assert "%" in page.locator(".matrix tbody td").first.inner_text()
+    assert (seen.outside, seen.errors) == ([], [])
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["report", "audit", "comparison", "live"])
+def test_axe_finds_nothing_serious(browser: Browser, which: str, scheme: str, request: pytest.FixtureRequest) -> None:
+    given = request.getfixturevalue(which)
+    page = opened(browser, given.address if which == "live" else given, color_scheme=scheme).page
+    assert serious_findings(page) == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1600])
+def test_no_width_scrolls_sideways(browser: Browser, report: str, audit: str, width: int) -> None:
+    for address in (report, audit):
+        page = opened(browser, address, width=width).page
+        page.wait_for_timeout(150)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.context.close()
+
+
+def test_print_shows_everything(browser: Browser, audit: str) -> None:
+    page = opened(browser, audit).page
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
+    assert not page.locator("nav.contents").is_visible()
+    page.context.close()
+
+
+def test_a_live_page_recomputes_and_cancels(browser: Browser, live: Live) -> None:
+    seen = opened(browser, live.address)
+    seen.own = f"http://{live.host}/"
+    page = seen.page
+    page.wait_for_selector("#again")
+    assert "token" not in page.url
+    assert page.locator(".card").count() == 2
+    page.fill("#again-n", "1")
+    page.click("#again-go")
+    until(page, "document.querySelectorAll('.card').length === 1")
+    assert page.locator("#again .says").inner_text().startswith("Done")
+    page.select_option("#again-by", "sex")
+    page.fill("#again-n", "3")
+    page.click("#again-go")
+    page.click("#again-stop")
+    until(page, "/Cancelled|Done/.test(document.querySelector('#again .says').textContent)")
+    live.rooms.jobs.wait()
+    page.reload()
+    page.wait_for_selector("#again")
+    assert (seen.outside, seen.errors) == ([], [])
+    page.context.close()
+
+
+def test_a_live_page_answers_ones_own_change(browser: Browser, live: Live) -> None:
+    page = opened(browser, live.address).page
+    page.wait_for_selector("#try")
+    income = page.locator("#try .controls p", has_text="income").locator("input")
+    income.focus()
+    page.keyboard.press("End")
+    page.wait_for_selector("#try .result table")
+    model, X, space = credit()
+    span = X["income"].max() - X["income"].min()
+    found = gce.who_benefits(model, X, {"income": span}, space=space, favourable=1).overall
+    assert f"helps {found.flipped} of {found.affected}" in page.locator("#try .answer").inner_text()
+    page.context.close()
+
+
+def test_a_window_without_the_token_is_told_so(browser: Browser, live: Live) -> None:
+    page = opened(browser, f"http://{live.host}/").page
+    assert "token" in page.locator("main h1").inner_text()
+    other = opened(browser, f"http://{live.host}/#token=wrong").page
+    until(other, "document.querySelector('h1').textContent.includes('not this server')")
+    for one in (page, other):
+        one.context.close()
+
+
+def test_a_lost_connection_is_said_and_what_is_shown_stays(browser: Browser) -> None:
+    with running(prepared(Limits(job_s=60.0))) as found:
+        page = opened(browser, found.address).page
+        page.wait_for_selector("#again")
+    page.click("#again-go")
+    until(page, "document.querySelector('#again .says').textContent.includes('connection')")
+    assert page.locator(".card").count() == 2
+    page.context.close()
+
+
+def test_a_newer_file_is_not_guessed_at(browser: Browser, ex: gce.Explanation, tmp_path: Path) -> None:
+    page = page_of(ex)
+    page.data["version"] = 99
+    files.write_text(str(tmp_path / "new.html"), document(page))
+    seen = opened(browser, (tmp_path / "new.html").as_uri())
+    assert "version 99" in seen.page.locator("[role=alert]").inner_text()
+    seen.page.context.close()
+
+
+@pytest.mark.parametrize("case", ["nobody affected", "nobody with recourse", "300 features", "hostile"])
+def test_odd_results_have_a_page(browser: Browser, case: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (60, 300 if case == "300 features" else 3))
+    columns = [f"f{i}" for i in range(X.shape[1])]
+    if case == "hostile":
+        columns[0] = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    space = gce.FeatureSpace.from_matrix(X, columns=columns)
+    level = {"nobody affected": -1.0, "nobody with recourse": 9.0}.get(case, 0.5)
+    delta = np.full(X.shape[1], 1.0)
+    wishes: dict[str, Any] = {"favourable": True, "space": space, "generator": FixedDirections([delta]), "rng": 0}
+    ex = gce.explain(lambda X: X.mean(axis=1) > level, X, **wishes)
+    ex.save_html(tmp_path / "odd.html", about=gce.About(include_rows=True))
+    seen = opened(browser, (tmp_path / "odd.html").as_uri())
+    text = seen.page.locator("main").inner_text()
+    if case == "nobody affected":
+        assert "Nobody is affected" in text
+    elif case == "nobody with recourse":
+        assert "nobody is covered" in text
+    elif case == "300 features":
+        assert "more features" in text
+    else:
+        assert seen.page.title() != "owned"
+        assert "</script><script>" in text
+    assert (seen.outside, seen.errors) == ([], [])
+    seen.page.context.close()
+
+
+def test_a_frame_is_ready_in_time_while_dragging(browser: Browser, tmp_path: Path) -> None:
+    """5,000 affected inputs and 5 directions: text, paths and layout of one step, at the 95th percentile."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 1, (5_000, 12))
+    space = gce.FeatureSpace.from_matrix(X)
+    towards = np.abs(rng.normal(0, 1, (5, 12)))
+    model = lambda X: X.sum(axis=1) > 25  # noqa: E731
+    wishes: dict[str, Any] = {"favourable": True, "space": space, "budget": 60.0, "rng": 0}
+    each = [gce.explain(model, X, generator=FixedDirections([delta]), **wishes) for delta in towards]
+    stacked: dict[str, Any] = {
+        name: np.vstack([getattr(e, name) for e in each]) for name in ("directions", "scalars", "costs")
+    }
+    ex = replace(each[0], **stacked)
+    assert (ex.n_affected, ex.n_directions) == (5_000, 5)
+    ex.save_html(tmp_path / "many.html", about=gce.About(include_rows=True))
+    page = opened(browser, (tmp_path / "many.html").as_uri()).page
+    page.wait_for_timeout(300)
+    took = page.evaluate(DRAG)
+    assert len(took) == 150
+    assert np.quantile(took, 0.95) < FRAME
+    page.context.close()
+
+
+# Each step moves the slider, lets the page update before the next frame, and then asks for the layout.
+DRAG = """async () => {
+  const slider = document.querySelector('#limit'), took = [];
+  const most = Number(slider.max);
+  for (let i = 0; i < 150; i++) {
+    slider.value = Math.round(most * (0.5 + 0.5 * Math.sin(i / 8)));
+    took.push(await new Promise((done) => {
+      let start = 0;
+      requestAnimationFrame(() => { start = performance.now(); }); // before the page's own update of this frame
+      const begun = performance.now();
+      slider.dispatchEvent(new Event('input', { bubbles: true }));
+      const sent = performance.now() - begun;
+      requestAnimationFrame(() => { // after it
+        document.body.getBoundingClientRect();
+        done(performance.now() - start + sent);
+      });
+    }));
+  }
+  return took;
+}"""
