@@ -10,7 +10,7 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 from sklearn.svm import SVC
 
 from globece import FeatureSpace, as_model, explain
@@ -109,6 +109,20 @@ def test_a_switch_to_a_margin_of_nearly_0_is_left_to_the_model(shift: float) -> 
                 if delta[f.columns].any():
                     after[f.columns] = delta[f.columns] == 1.0
             assert np.isfinite(scalar) == found.favourable(after[None])[0]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-15, -1e-15])
+def test_a_bin_with_a_margin_of_nearly_0_is_left_to_the_model(shift: float) -> None:
+    """Also where the next bin is clear: the answer is not its edge."""
+    X = np.linspace(0.0, 10.0, 101)[:, None]
+    bins = KBinsDiscretizer(5, encode="onehot-dense", strategy="uniform", quantile_method="averaged_inverted_cdf")
+    model = make_pipeline(bins, LogisticRegression()).fit(X, (X[:, 0] > 5.0).astype(int))
+    model[-1].coef_, model[-1].intercept_ = np.array([[-0.3, -0.1, 0.3, 0.7, 0.8]]), np.array([-0.3 + shift])
+    space = FeatureSpace.from_matrix(X)
+    found = as_model(model, space, rows=X)
+    k = found.first_flip(X[:10], np.ones((1, 1)), np.full((1, 10), 10.0))[0]
+    middle = model.predict(np.array([[5.0]]))[0] == 1
+    np.testing.assert_allclose(X[:10, 0] + k, 4.0 if middle else 6.0, atol=1e-3)
 
 
 @pytest.mark.parametrize("scaler", [RobustScaler, StandardScaler, MinMaxScaler])

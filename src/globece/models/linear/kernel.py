@@ -265,12 +265,12 @@ def walk(  # type: ignore[no-untyped-def]
                             out[d, i] = np.nan
                             break
                     elif found < upto:
-                        from_, until = k0, to
+                        since, from_ = from_, k0
                         for j in range(m):
                             from_, to = _narrow(from_, to, A[j], s[j], closed[j])
                         found, upto = above(from_), above(to)
                         if not found < upto and doubt < 0.0:
-                            doubt = until
+                            doubt = since
                     if found < upto:
                         if found <= last:
                             out[d, i] = found
