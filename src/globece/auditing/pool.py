@@ -29,6 +29,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 # Folds up to so many affected inputs: a climb takes its time however few inputs it has. Their number is even, as
 # subgroups are searched on one half of them and tested on the other.
 FOLDS = ((400, 2), (1500, 4), (float("inf"), 6))
+LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
 LEAST_RAYS = 400  # that a climb follows for each direction, about
 KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
@@ -310,5 +311,7 @@ def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int, n_parts:
     """
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
-    each = max(min(per_input * n, most / (n_folds(n_inputs) * n_parts)), least * n / max(n_inputs, 1), LEAST_RAYS)
+    each = max(
+        min(per_input * n, most / (n_folds(n_inputs) * n_parts)), LEAST_SHARE * least * n / max(n_inputs, 1), LEAST_RAYS
+    )
     return search.by.within(int(each))
