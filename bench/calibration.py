@@ -156,8 +156,8 @@ def power(gap: str, repeats: str = str(REPEATS)) -> dict[str, Any]:
         au = _audit(world, i, gap=size)
         (c,) = au.comparisons
         found += c.gaps["score"].p_adjusted < LEVEL
-        # of those planted, the blocked pay nothing more
-        stated += _stated(c, 0.95 * size)
+        # of those planted, the blocked pay nothing more; what one more income costs depends on its range
+        stated += _stated(c, 0.95 * 1.6 * size * au.explained.cost.scales["income"].slopes[0])
     return {"gap": size, "audits": int(repeats), "found": found / int(repeats), "stated": stated / int(repeats)}
 
 
@@ -185,7 +185,7 @@ def subgroups(repeats: str = "100") -> dict[str, Any]:
         by = np.where(rng.random(700) < 0.5, "x", "y")
         settings = AuditSettings(checks=False, permutations=499)
         au = audit(
-            (np.array([1.0, *[0.0] * 18]), -NEED), X, by=by, space=space, rng=i, search=Climb(rays=60),
+            (np.array([1.0, *[0.0] * 6]), -NEED), X, by=by, space=space, rng=i, search=Climb(rays=60),
             audit_settings=settings,
         )  # fmt: skip
         noise = [s for s in au.subgroups() if not any("income" in c for c in s.conditions)]

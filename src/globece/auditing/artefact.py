@@ -106,7 +106,7 @@ def checked(versions: Sequence[Version], results: Sequence[Judged], terms: Terms
     for name in dict.fromkeys(v.name for v in versions[1:]):
         mine = [i for i, v in enumerate(versions) if v.name == name]
         same = [_survivals(results[0], results[i], terms) for i in mine]
-        whole = [_all(each) for each in same]
+        whole = [False if False in each else each[terms.headline] for each in same]
         gaps = [results[i].gaps[terms.headline].value for i in mine]
         middle = int(np.argsort(gaps, kind="stable")[len(gaps) // 2])
         version, survives, remark = versions[mine[middle]], _all(whole), versions[mine[middle]].remark

@@ -26,7 +26,10 @@ from globece.search import Climb, Search, find_directions, greedy
 from globece.search.protocol import MOST_DIRECTIONS, PLATEAU
 from globece.space import BoolArray, FloatArray, IntArray
 
-FOLDS = 6  # an even number: subgroups are searched on one half of them and tested on the other
+# Folds up to so many affected inputs: a climb takes its time however few inputs it has. Their number is even, as
+# subgroups are searched on one half of them and tested on the other.
+FOLDS = ((400, 2), (1500, 4), (float("inf"), 6))
+LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
 LEAST_RAYS = 400  # that a climb follows for each direction, about
 KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
@@ -133,6 +136,15 @@ class Pool:
             some = np.sort(np.random.default_rng(search.seed).permutation(len(inputs))[:CHOSEN_ON])
             inputs = inputs[some]
         return mine[greedy(self.cost[np.ix_(mine, inputs)], budget, search.most, search.plateau)]
+
+
+def n_folds(n: int) -> int:
+    """Number of folds for so many people.
+
+    >>> n_folds(200), n_folds(1000), n_folds(60_000)
+    (2, 4, 6)
+    """
+    return next(folds for most, folds in FOLDS if n < most)
 
 
 def folds(values: FloatArray, cells: IntArray, salt: int, n: int, cluster: IntArray | None = None) -> IntArray:
@@ -299,5 +311,7 @@ def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int, n_parts:
     """
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
-    each = max(min(per_input * n, most / (FOLDS * n_parts)), least * n / max(n_inputs, 1), LEAST_RAYS)
+    each = max(
+        min(per_input * n, most / (n_folds(n_inputs) * n_parts)), LEAST_SHARE * least * n / max(n_inputs, 1), LEAST_RAYS
+    )
     return search.by.within(int(each))

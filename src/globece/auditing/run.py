@@ -26,7 +26,7 @@ from globece.auditing.measures import (
     pairs_of,
     rejections,
 )
-from globece.auditing.pool import CONFIRMED, FEWEST, FOLDS, CandidateSearch, Pool, first_batch, folds, gather
+from globece.auditing.pool import CONFIRMED, FEWEST, CandidateSearch, Pool, first_batch, folds, gather, n_folds
 from globece.auditing.question import Question
 from globece.auditing.result import Audit, part_of
 from globece.auditing.settings import AuditSettings
@@ -189,7 +189,7 @@ def _folds(q: Question, seed: int) -> IntArray:
     levels = q.levels()
     cells = (q.groups.labels * (levels.max() + 1) + levels)[q.rows]
     cluster = None if q.cluster is None else q.cluster[q.rows]
-    return folds(q.case.inputs.values, cells, seed, FOLDS, cluster)
+    return folds(q.case.inputs.values, cells, seed, n_folds(n), cluster)
 
 
 def _allowed(pool: Pool) -> FloatArray:

@@ -13,6 +13,7 @@ MOST_DRAWS = 1_000_000
 SMALLEST_LEVEL = 1e-9
 # Of "auto": at least so many affected inputs, and at most so many for so many expected without recourse.
 SMALLEST, MOST_NEEDED, EXPECTED = 30, 100, 3.0
+RARE = (0.01, 0.03)  # shares without recourse from which that begins to matter, and matters fully
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,11 @@ class AuditSettings:
     --------
     >>> AuditSettings().margin(4.5), AuditSettings(relevant=0.5).margin(4.5)
     (0.9, 0.5)
-    >>> AuditSettings().least(0.0), AuditSettings().least(0.05), AuditSettings(smallest=20).least(0.05)
-    (30, 60, 20)
+    >>> (
+    ...     [AuditSettings().least(share) for share in (0.0, 0.005, 0.03, 0.05, 0.33)],
+    ...     AuditSettings(smallest=20).least(0.05),
+    ... )
+    ([30, 30, 100, 60, 30], 20)
     """
 
     level: float = 0.05
@@ -79,7 +83,11 @@ class AuditSettings:
         if isinstance(self.smallest, int):
             return self.smallest
         rare = min(without, 1.0 - without)
-        return SMALLEST if not rare > 0 else int(min(max(np.ceil(EXPECTED / rare - 1e-9), SMALLEST), MOST_NEEDED))
+        if rare <= RARE[0]:
+            return SMALLEST
+        # where it is rarer than that, it weighs little in the score
+        ramp = SMALLEST + (MOST_NEEDED - SMALLEST) * (rare - RARE[0]) / (RARE[1] - RARE[0])
+        return int(max(min(np.ceil(EXPECTED / rare - 1e-9), np.ceil(ramp - 1e-9), MOST_NEEDED), SMALLEST))
 
     def margin(self, score: float) -> float:
         """The relevance margin, given the overall score."""
