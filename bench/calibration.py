@@ -96,8 +96,8 @@ def _audit(world: World, seed: int, *, checks: bool = False, gap: float = 0.0) -
     rich = np.linspace(NEED + 0.1, 12.0, n // 4)  # so that somebody is approved, and everybody can be
     blocked = np.concatenate([world.blocked, np.zeros(len(rich) + 1)])
     X = np.column_stack([np.concatenate([income, rich, [-4.0]]), blocked])
-    group = np.concatenate([world.group, world.group[: len(rich)], world.group[:1]])
-    more = {}
+    group = np.concatenate([world.group, world.group[: len(rich)], np.unique(world.group)[-1:]])
+    more: dict[str, Any] = {}
     for name, values in world.asked.items():
         if name == "smallest":
             continue

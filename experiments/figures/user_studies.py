@@ -70,7 +70,7 @@ def _audited(run: Run, study: Any) -> Any:
     few: dict[str, Any] = (
         {"search": Climb(rays=300), "audit_settings": AuditSettings(permutations=99, resamples=50)} if run.quick else {}
     )
-    return audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, rng=0, **few)
+    return audit(study.model, study.X, by=study.by, space=study.space, cost=study.cost, favourable=1, rng=0, **few)
 
 
 def _answer(study: Any, au: Any) -> Data:

@@ -7,6 +7,7 @@
 
 from globece.api import audit, explain, who_benefits
 from globece.auditing import Audit, AuditSettings
+from globece.auditing.gates import Gate, check_gate
 from globece.comparing import Comparison, compare
 from globece.costs import CostModel, bradley_terry
 from globece.directions.protocol import DirectionGenerator
@@ -35,6 +36,7 @@ __all__ = [
     "DirectionGenerator",
     "Explanation",
     "FeatureSpace",
+    "Gate",
     "GlobeCEError",
     "Race",
     "Robust",
@@ -45,6 +47,7 @@ __all__ = [
     "as_model",
     "audit",
     "bradley_terry",
+    "check_gate",
     "compare",
     "explain",
     "who_benefits",

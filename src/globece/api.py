@@ -198,7 +198,7 @@ def audit(
     >>> space = FeatureSpace.from_matrix(X, columns=["income", "foreign"])
     >>> au = audit(lambda X: X[:, 0] - X[:, 1] > 6, X, by="foreign", space=space, favourable=True, rng=0)
     >>> au.verdict.conclusion, au.verdict.against
-    ('relevant bias', 'foreign = 1')
+    ('gap, relevance open', 'foreign = 1')
     """
     settings = checked("settings", settings, Settings, Settings)
     audit_settings = checked("audit_settings", audit_settings, AuditSettings, AuditSettings)

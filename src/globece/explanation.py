@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from globece import formatting, rays
@@ -37,7 +38,9 @@ from globece.robustness import Robustness, robustness
 from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
+from globece.tables import read_table
 
+SHOWN = 20  # counterfactuals in a notebook
 ARRAYS_LIMIT = 2**28  # numbers in Algorithm 1's X': 2 GiB
 
 
@@ -153,6 +156,24 @@ class Counterfactuals:
     cost: FloatArray
     before: Any
     after: Any
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what changes for the first of them, as "before -> after"."""
+        columns = read_table(self.before).names
+        rows = []
+        pairs = zip(_records(self.before), _records(self.after), strict=True)
+        for row, cost, (one, other) in list(zip(self.row.tolist(), self.cost.tolist(), pairs, strict=False))[:SHOWN]:
+            same = [a == b or (a != a and b != b) for a, b in zip(one, other, strict=True)]
+            cells = ["" if s else f"{a} -> {b}" for a, b, s in zip(one, other, same, strict=True)]
+            rows.append([f"{row}", formatting.cost(cost), *cells])
+        more = len(self.row) - len(rows)
+        table = formatting.html_table(("Row", "Cost", *map(escape, columns)), rows)
+        return f"{table}<p>and {more:,} more</p>" if more > 0 else table
+
+
+def _records(frame: Any) -> list[Any]:
+    """The rows of a frame, or of a matrix."""
+    return list(frame.tolist()) if isinstance(frame, np.ndarray) else nw.from_native(frame, eager_only=True).rows()
 
 
 @dataclass(frozen=True, slots=True)

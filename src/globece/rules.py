@@ -272,6 +272,10 @@ class RulesChart:
 
         return "\n".join([line(CHART_HEAD), "  ".join("-" * w for w in widths), *map(line, body)])
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the chart as a table."""
+        return formatting.html_table(CHART_HEAD, self.table())
+
 
 def rules_chart(
     cost: CostModel,

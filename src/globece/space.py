@@ -32,12 +32,16 @@ from globece.errors import (
     wrong,
 )
 from globece.features import UNBOUNDED, BoolArray, Feature, FloatArray, IntArray, Kind
+from globece.formatting import html_table
 from globece.kept import FieldsOnly
 from globece.numbertypes import NumberType
 from globece.shaping import codes_of, numbers, one_hot, shape
 from globece.tables import MatrixTable, Table, read_table
 
 ORDER = "a list of at least two different values from lowest to highest"
+
+
+SHOWN = 80  # letters of a feature's values, in a notebook
 
 
 @dataclass(frozen=True)
@@ -286,6 +290,15 @@ class FeatureSpace(FieldsOnly):
     def movable(self) -> tuple[Feature, ...]:
         """Features that a direction may move."""
         return tuple(f for f in self.features if f.can_move)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: each feature, its values, and how it may move."""
+        rows = []
+        for f in self.features:
+            values = ", ".join(f.label(c) for c in f.categories) if f.categories else f"{f.low:g} to {f.high:g}"
+            how = {0: "both ways", 1: "only up", -1: "only down"}[f.sense] if f.can_move else "not at all"
+            rows.append([f.name, f.kind, values if len(values) <= SHOWN else values[: SHOWN - 3] + "...", how])
+        return html_table(("Feature", "Kind", "Values", "May move"), rows)
 
     def __getitem__(self, name: str) -> Feature:
         """Return the feature of that name."""

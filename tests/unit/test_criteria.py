@@ -80,3 +80,23 @@ def test_quantiles_and_distances_agree_with_scipys() -> None:
     ours = st.quantile_of(side, a, 0.5)
     low, high = stats.quantile_test(a, p=0.5).confidence_interval(0.95)
     assert ours.interval(0.05) == pytest.approx((low, high), abs=0.1)
+
+
+def test_notebooks_show_every_result_and_escape_its_names(merit: Audit) -> None:
+    X = np.array([[1.0, 3.0], [2.0, 9.0], [3.0, 5.0], [8.0, 2.0], [9.0, 7.0]])
+    space = FeatureSpace.from_matrix(X, columns=["<b>income</b>", "debt"])
+    ex = gce.explain(lambda Z: (Z[:, 0] >= 7).astype(int), X, space=space, rng=0, search=Climb(rays=50))
+    benefits = gce.who_benefits(lambda Z: (Z[:, 0] >= 7).astype(int), X, {"<b>income</b>": 5}, space=space)
+    for shown in (space, ex.rules_chart(), ex.counterfactuals(), benefits, merit, merit.verdict, merit.by_group):
+        html = shown._repr_html_()
+        assert html.startswith("<")
+        assert "<b>income" not in html
+    assert "Favourable outcome: True" in merit.verdict._repr_html_()
+    assert benefits.summary().startswith("Favourable outcome: 1.")
+
+
+def test_groups_are_a_frame_of_the_kind_that_was_given(merit: Audit) -> None:
+    frame = merit.by_group.frame
+    assert list(frame["group"]) == ["g = 0", "g = 1", "everybody"]
+    assert frame["burden"][1] == next(c for c in merit.criteria if c.name == "burden").two
+    assert list(merit.decisions()["conclusion"]) == ["equivalent"]

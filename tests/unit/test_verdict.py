@@ -195,7 +195,7 @@ def test_rejections_with_a_reference_quote_their_own_comparison() -> None:
     def model(Z: np.ndarray) -> np.ndarray:
         return Z[:, 0] > 2 + 2 * Z[:, 1]
 
-    found = gce.audit(model, X, by="g", reference="g = 2", space=space, favourable=True, rng=0, audit_settings=QUICK)  # type: ignore[arg-type]
+    found = gce.audit(model, X, by="g", reference="g = 2", space=space, favourable=True, rng=0, audit_settings=QUICK)
     first = next(c for c in found.comparisons if c.group == "g = 0")
     assert f"more often than g = 0, by {abs(first.gaps['rejection_rate'].value) * 100:.1f} percentage" in str(
         found.verdict

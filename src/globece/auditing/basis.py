@@ -142,12 +142,12 @@ def _barred(f: Feature) -> list[str]:
 
 
 def cost_in_words(cost: CostModel) -> str:
-    r"""What one unit of cost is.
+    """What one unit of cost is.
 
     >>> import numpy as np
     >>> space = FeatureSpace.from_matrix(np.array([[0.0], [50.0]]), columns=["age"])
-    >>> cost_in_words(CostModel.bins(space))
-    'cost 1 is a tenth of a feature\'s range or a changed category (added up)'
+    >>> print(cost_in_words(CostModel.bins(space)))
+    cost 1 is a tenth of a feature's range or a changed category (added up)
     """
     unit = {
         "bins": "a tenth of a feature's range or a changed category",

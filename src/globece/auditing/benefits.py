@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
 
-from globece import rays
+from globece import formatting, rays
 from globece.auditing.exchange import EVERYBODY
 from globece.auditing.groups import Groups
 from globece.auditing.subgroups import Subgroup, best_subgroups
@@ -109,7 +110,8 @@ class Beneficiaries:
     def summary(self) -> str:
         """The result in a few lines."""
         how = "as far as each needs" if self.scaled else "as it is"
-        lines = [f"Action {dict(self.action)}, taken {how}:"]
+        outcome = self.explanation.provenance.favourable
+        lines = [f"Favourable outcome: {outcome}. Action {dict(self.action)}, taken {how}:"]
         for name, b in {**self.by_group, EVERYBODY: self.overall}.items():
             cost = f" at an average cost of {b.average_cost:.3f}" if b.flipped else ""
             lines.append(
@@ -118,6 +120,23 @@ class Beneficiaries:
                 + (f"; {b.harmed:,} of the others lose it" if b.harmed else "")
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the result of each group."""
+        head = ("", "Affected", "Get the favourable outcome", "Average cost", "Lose it")
+        rows = [
+            [
+                name,
+                f"{b.affected:,}",
+                f"{b.flipped:,} ({b.share:.1%})",
+                formatting.cost(b.average_cost),
+                f"{b.harmed:,}",
+            ]
+            for name, b in {**self.by_group, EVERYBODY: self.overall}.items()
+        ]
+        outcome = self.explanation.provenance.favourable
+        title = f"Favourable outcome: {outcome}. Action: {dict(self.action)}"
+        return f"<p>{escape(title)}</p>{formatting.html_table(head, rows)}"
 
     def __repr__(self) -> str:
         b = self.overall

@@ -103,10 +103,10 @@ def by_level(q: Question, names: Sequence[str], cost: FloatArray, settings: Audi
             one, two = (mask & (sample.level == v) for mask in _masks(sample.label, a, b))
             if one.any() and two.any():
                 tasks.append((labels[int(v)], names[a], EVERYBODY_ELSE if b is None else names[b], one, two))
-    found = []
+    found, unseen = [], sample.n_unseen
     for level, group, other, one, two in tasks:
         pair = st.paired(one, two, np.zeros(len(one), dtype=np.int64), sample.cluster)
-        gap = st.contrast(pair, lambda side, m: st.score_of(side, sample.cost[m], sample.budget))
+        gap = st.contrast(pair, lambda side, m: st.score_of(side, sample.cost[m], sample.budget, n_unseen=unseen))
         found.append(LevelGap(level, group, other, (int(one.sum()), int(two.sum())), Gap.of(gap, settings, len(tasks))))
     return tuple(found)
 

@@ -160,9 +160,9 @@ def estimated(sample: st.Sample, measure: st.Measure, side: st.Side, members: In
     cost = sample.cost[members]
     covered = np.isfinite(cost)
     if measure == "score":
-        return st.score_of(side, cost, sample.budget)
+        return st.score_of(side, cost, sample.budget, n_unseen=sample.n_unseen)
     if measure == "coverage":
-        return st.share_of(side, covered)
+        return st.coverage_of(side, covered, sample.n_unseen)
     return st.mean_of(side.only(covered), cost[covered])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from globece import formatting
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis
+from globece.auditing.bygroup import ALL_MEASURES, ByGroup
 from globece.auditing.conclusions import CONCLUSIONS
 from globece.auditing.criteria import AsOther, Criterion, LevelGap
 from globece.auditing.curves import Curve
@@ -18,7 +19,6 @@ from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
 from globece.auditing.measures import Comparison, Measures, Spread
 from globece.auditing.settings import AuditSettings
-from globece.auditing.statistics import MEASURES
 from globece.auditing.subgroups import Subgroup, worst_subgroups
 from globece.auditing.verdict import Verdict
 from globece.errors import InvalidParameterError, check_choice, check_flag, check_instance, check_number
@@ -26,8 +26,6 @@ from globece.explanation import Explanation, MeanTranslation
 from globece.kept import freeze
 from globece.saving import FORMATS, Saved
 from globece.space import FloatArray, IntArray
-
-ALL_MEASURES = ("rejection_rate", *MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ class Audit(Saved):
     """
 
     overall: Measures
-    by_group: Mapping[str, Measures]
+    by_group: ByGroup
     comparisons: tuple[Comparison, ...]
     criteria: tuple[Criterion, ...]
     by_level: tuple[LevelGap, ...]
@@ -187,14 +185,7 @@ class Audit(Saved):
 
     def to_frame(self) -> Any:
         """One row per group, and one for everybody; a frame of the type that was given."""
-        rows = {**self.by_group, EVERYBODY: self.overall}
-        columns: dict[str, Any] = {"group": np.array(list(rows), dtype=object)}
-        for name in ("n", "affected", *ALL_MEASURES, "median_cost", "judged"):
-            columns[name] = np.array([getattr(m, name) for m in rows.values()])
-        for name in ALL_MEASURES:
-            for end, side in enumerate(("low", "high")):
-                columns[f"{name}_{side}"] = np.array([getattr(m, f"{name}_interval")[end] for m in rows.values()])
-        return self.explained.space.table.like(columns)
+        return self.by_group.frame
 
     # -- members -------------------------------------------------------------------------------------------------
 
@@ -297,6 +288,17 @@ class Audit(Saved):
             )
         lines += [f"Note: {w}." for w in self.verdict.warnings]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict, the decisions and the groups."""
+        ranked = sorted(self.comparisons, key=lambda c: CONCLUSIONS.index(c.decision.conclusion))
+        decisions = [
+            [c.group, c.other, c.decision.conclusion, *(formatting.cost(x, 2) for x in (g.value, g.low, g.high))]
+            for c in ranked
+            for g in [c.gaps["score"]]
+        ]
+        head = ("Group", "Other", "Decision", "Gap", "From", "To")
+        return f"{self.verdict._repr_html_()}{formatting.html_table(head, decisions)}{self.by_group._repr_html_()}"
 
     def __repr__(self) -> str:
         v = self.verdict

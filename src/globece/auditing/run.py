@@ -10,6 +10,7 @@ import numpy as np
 from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
+from globece.auditing.bygroup import ByGroup
 from globece.auditing.checking import Found, checks
 from globece.auditing.criteria import by_level, criteria
 from globece.auditing.curves import curves_of
@@ -81,13 +82,13 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     checked: tuple[Check, ...] = ()
     if settings.checks and main is not None and len(q.rows):
         checked = checks(Found(q, names, pool, cost, comparisons, comparisons.index(main)), search, settings)
-    by_group = _by_group(q, names, cost, compared, settings, least)
+    groups = _by_group(q, names, cost, compared, settings, least)
     basis = _basis(q, pool, provenance)
     own, explanation = _explanation(q, pool, found.final, provenance)
     more = criteria(q, names, cost, explanation, settings)
     evidence = Evidence(
         comparisons=comparisons,
-        by_group=by_group,
+        by_group=groups,
         checks=checked,
         settings=settings,
         basis=basis,
@@ -95,9 +96,10 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         example=_example(q, explanation),
         criteria=more,
     )
+    overall = _overall(q, cost, settings)
     return Audit(
-        overall=_overall(q, cost, settings),
-        by_group=by_group,
+        overall=overall,
+        by_group=ByGroup(groups, overall, more, explanation.space.table),
         comparisons=comparisons,
         criteria=more,
         by_level=by_level(q, names, cost, settings),

@@ -4,7 +4,9 @@ No recourse is a censored value: its cost is only known to exceed the budget. So
 put together from a share (of people without recourse, who count as the budget) and a mean (of what the others pay), and
 so is its interval:
 
-1. A *share* has Wilson's interval, which knows that a share of 0 among 30 people may be 10 % of all.
+1. A *share* has Wilson's interval, which knows that a share of 0 among 30 people may be 10 % of all. Where nobody of a
+   side is without recourse, all groups together say how large that share may be: as large as theirs where nobody is
+   without recourse, and five times theirs otherwise, if that is less.
 2. A *mean* has Student's interval after Hall's correction for skewness (1992), as costs are skewed and groups small.
 3. The two, and the two sides of a gap, are combined by their distances from the estimate to each end, whose squares
    add up ("MOVER": Newcombe 1998, Zou and Donner 2008). Each side has its own spread: unequal spreads do no harm.
@@ -33,6 +35,7 @@ MEASURES: tuple[Measure, ...] = ("coverage", "average_cost", "score")
 TIE = 1e-9
 SMALLEST_P = 1e-16
 MOST_SKEWED = 2.0  # times Student's half-width, at most, and one over it, at least
+TIMES = 5.0  # by which a side's share without recourse may exceed that of all, if none was seen there
 ENOUGH = 5  # people with and without recourse from which a correlation within clusters is estimated
 Ends = tuple[float, float]
 
@@ -63,6 +66,16 @@ class Sample:
     cluster: IntArray | None
     budget: float
     n_groups: int
+
+    @property
+    def n_unseen(self) -> float:
+        """Number of people from which an unseen share without recourse is bounded, on a side that has none."""
+        n = len(self.cost) if self.cluster is None else len(np.unique(self.cluster))
+        missing = float(np.isinf(self.cost).mean()) if n else 0.0
+        if not n or missing == 0.0:
+            return float(n)
+        most = min(TIMES * (missing + Share(missing, n, 1.0).reach(0.05)[1]), 1.0)
+        return float(ndtri(0.025) ** 2 * (1.0 / most - 1.0))
 
     def ordered(self) -> Sample:
         """The same in an order that does not depend on that of the rows, without those in no group."""
@@ -365,7 +378,16 @@ class Side:
         variance *= 1.0 + float((lone**2).sum() / (own**2).sum())
         all_ = self._by_unit(self.weight)
         df = float((all_**2).sum() ** 2 / (all_**4).sum()) - len(alone)
+        if self.independent:
+            df = min(df, self._satterthwaite(by_unit))
         return Mean(float(np.sqrt(variance)), max(df, 1.0), skew)
+
+    def _satterthwaite(self, by_unit: FloatArray) -> float:
+        """Degrees of freedom of a sum of variances, one per level with two or more people."""
+        parts = np.bincount(self.level, by_unit**2)
+        spare = np.maximum(np.bincount(self.level) - 1, 1)
+        square = float((parts**2 / spare).sum())
+        return float(parts.sum()) ** 2 / square if square > 0 else np.inf
 
     def _by_unit(self, values: FloatArray) -> FloatArray:
         return values if self.independent else np.asarray(np.bincount(self.unit, values), dtype=np.float64)
@@ -378,10 +400,17 @@ class Side:
         return np.bincount(pairs[:, 0], minlength=int(self.level.max(initial=-1)) + 1)
 
 
-def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0) -> Estimate:
+def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0, n_unseen: float = 0.0) -> Estimate:
     """The score: what people with recourse pay on average, and the budget for those without.
 
-    ``unseen`` is what people with recourse are taken to pay where there are none.
+    Parameters
+    ----------
+    side, cost, budget
+        Who, what they pay, and what no recourse counts as.
+    unseen
+        What people with recourse are taken to pay where there are none.
+    n_unseen
+        See :attr:`Sample.n_unseen`.
     """
     bounds = (0.0, budget if budget > 0 else np.inf)
     if not len(cost):
@@ -392,7 +421,7 @@ def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0
     if len(cost) < 2 or side.n_least < 1.0 + TIE:
         return Estimate(value, UNKNOWN.pieces, 1.0, *bounds)
     paid = side.mean(np.where(covered, cost, 0.0)) / (1.0 - missing) if covered.any() else unseen
-    share = share_piece(side, ~covered, slope=budget - paid)
+    share = share_piece(side, ~covered, budget - paid, n_unseen)
     if not covered.any():
         return Estimate(value, (share,), 1.0, *bounds)
     among = side.only(covered)
@@ -410,8 +439,10 @@ def score_of(side: Side, cost: FloatArray, budget: float, *, unseen: float = 0.0
     return Estimate(value, (mean, share), factor, *bounds)
 
 
-def share_piece(side: Side, hit: BoolArray, slope: float = 1.0) -> Share:
+def share_piece(side: Side, hit: BoolArray, slope: float = 1.0, n_unseen: float = 0.0) -> Share:
     """A share, with the number of people that it effectively comes from."""
+    if not hit.any():
+        return Share(0.0, max(side.n_least, n_unseen, 1.0), slope)
     hits = hit.astype(np.float64)
     share, n = side.mean(hits), side.n_effective
     if not side.independent:
@@ -428,6 +459,15 @@ def share_of(side: Side, hit: BoolArray) -> Estimate:
     if not len(hit):
         return UNKNOWN
     return Estimate(side.mean(hit.astype(np.float64)), (share_piece(side, hit),), low=0.0, high=1.0)
+
+
+def coverage_of(side: Side, covered: BoolArray, n_unseen: float) -> Estimate:
+    """The share with recourse."""
+    if not len(covered):
+        return UNKNOWN
+    return Estimate(
+        side.mean(covered.astype(np.float64)), (share_piece(side, ~covered, -1.0, n_unseen),), 1.0, 0.0, 1.0
+    )
 
 
 def mean_of(side: Side, values: FloatArray) -> Estimate:

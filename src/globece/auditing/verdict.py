@@ -170,6 +170,7 @@ def conclude(evidence: Evidence) -> Verdict:
         *_small(small, evidence.by_group),
         _rejections(rejected),
         _burden(evidence),
+        _rests(basis),
         SAYS_NOT,
     ]
     return Verdict(
@@ -203,12 +204,19 @@ def _favourable(basis: Basis) -> str:
     return f"Favourable outcome: {basis.favourable}{guessed}. Cost: {basis.cost.removeprefix('cost ')}."
 
 
+def _rests(basis: Basis) -> str:
+    """What changes the answer most, in one line; ``rests_on`` has the rest."""
+    rows, trained, held, *_ = basis.sentences()
+    return f"It rests on {rows}; {trained}. {held[0].upper()}{held[1:]}."
+
+
 def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
     gap, margin = c.gaps["score"], c.decision.margin
     worse, better = who_pays(c)
     low, high = (gap.low, gap.high) if gap.value >= 0 else (-gap.high, -gap.low)
     sure = f"{1 - settings.level:.0%} interval {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)}"
-    pays = f"those turned down in {worse} pay {abs(gap.value):.2f} more on average for recourse than {better} ({sure})"
+    than = better if better == EVERYBODY_ELSE else f"those in {better}"
+    pays = f"those turned down in {worse} pay {abs(gap.value):.2f} more on average for recourse than {than} ({sure})"
     matters = f"{margin:.2g} or more counts as relevant" + (
         "" if settings.relevant is not None else f", {settings.relevant_share:.0%} of what everybody pays"
     )

@@ -16,13 +16,14 @@ import numpy as np
 
 from globece.auditing.artefact import Check
 from globece.auditing.basis import TRAINING, Basis
+from globece.auditing.bygroup import ALL_MEASURES, ByGroup
 from globece.auditing.conclusions import CONCLUSIONS, Decision
 from globece.auditing.criteria import CRITERIA, AsOther, Criterion, LevelGap
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
 from globece.auditing.measures import QUANTILES, Comparison, Gap, Measures, Spread
-from globece.auditing.result import ALL_MEASURES, Audit
+from globece.auditing.result import Audit
 from globece.auditing.settings import AuditSettings
 from globece.auditing.statistics import MEASURES
 from globece.auditing.verdict import Verdict
@@ -295,12 +296,14 @@ def _read_2(document: Node) -> Audit:
     cost = given["cost"].vector(n, "affected input", null=np.inf)
     if (cost < 0).any():
         given["cost"].fail("numbers from 0 on, or null for no recourse")
-    by_group = [node.keys("group", *MEASURED.fields) for node in given["by_group"].items(len(groups), "group")]
+    parts = [node.keys("group", *MEASURED.fields) for node in given["by_group"].items(len(groups), "group")]
+    by_group = {part["group"].choice(*groups.names): MEASURED.build(part) for part in parts}
+    overall, more = MEASURED.read(given["overall"]), listed(CRITERION).read(given["criteria"])
     return Audit(
-        overall=MEASURED.read(given["overall"]),
-        by_group={part["group"].choice(*groups.names): MEASURED.build(part) for part in by_group},
+        overall=overall,
+        by_group=ByGroup(by_group, overall, more, explanation.space.table),
         comparisons=listed(COMPARISON).read(given["comparisons"]),
-        criteria=listed(CRITERION).read(given["criteria"]),
+        criteria=more,
         by_level=listed(LEVEL_GAP).read(given["by_level"]),
         as_other=listed(AS_OTHER).read(given["as_other"]),
         exchange=_exchange_from(given["exchange"]),

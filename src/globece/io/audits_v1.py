@@ -14,6 +14,7 @@ import numpy as np
 from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words
+from globece.auditing.bygroup import ByGroup
 from globece.auditing.curves import curves_of
 from globece.auditing.exchange import EVERYBODY
 from globece.auditing.groups import Groups
@@ -88,9 +89,10 @@ def judged_again(
     remark = "judged again from a file of version 1, which does not say all that it rests on"
     evidence = Evidence(compared.comparisons, by_group, checks, settings, basis, (remark,), ("", np.nan))
     verdict: Verdict = conclude(evidence)
+    overall = _measures(everybody, np.ones(len(rows), dtype=bool), cost, explanation, settings, ["x"], "x")
     return {
-        "overall": _measures(everybody, np.ones(len(rows), dtype=bool), cost, explanation, settings, ["x"], "x"),
-        "by_group": by_group,
+        "overall": overall,
+        "by_group": ByGroup(by_group, overall, (), explanation.space.table),
         "comparisons": compared.comparisons,
         "spreads": compared.spreads,
         "checks": checks,
