@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pathlib
 import pickle
 import tempfile
@@ -453,6 +454,10 @@ def _files() -> list[Door]:
         _door("ex.to_json", ex.to_json),
         _door("ex.from_json", gce.Explanation.from_json),
         _door("au.to_json", au.to_json),
+        _door("ex.save_html", ex.save_html, path=os.devnull),
+        _door("au.save_html", au.save_html, path=os.devnull),
+        _door("compare", gce.compare, a=ex, b=ex),
+        _door("About", gce.About),
         _door("au.from_json", gce.Audit.from_json),
         _door("rules.to_json", rules.to_json),
         _door("rules.from_json", baselines.RecourseSet.from_json),

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 EXTRAS = (
+    "anywidget",
     "click",
     "dask",
     "distributed",
@@ -21,6 +22,7 @@ EXTRAS = (
     "rich",
     "skops",
     "starlette",
+    "traitlets",
     "torch",
     "uvicorn",
     "xgboost",
