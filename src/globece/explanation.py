@@ -7,7 +7,6 @@ are plain data derived from it without calling the model again; plots and files 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any
 
 import narwhals as nw

@@ -728,6 +728,7 @@ def test_the_plain_command_and_its_errors(loans: Path) -> None:
     assert "no itemset is frequent enough" in high.output
 
 
+@pytest.mark.filterwarnings("ignore:recourse may change")  # age
 def test_rules_stand_beside_an_audit() -> None:
     X = matrix(300)
     space, y = matrix_space(X), approve_matrix(X)
@@ -735,13 +736,14 @@ def test_rules_stand_beside_an_audit() -> None:
     old = X[:, 5] > np.median(X[:, 5])
     quick = gce.Climb(rays=400)
     rules = fast_ares(model, X, space=space, rng=0)
-    audit = gce.audit(model, X, space=space, by={"old": old, "young": ~old}, rng=0, search=quick)
+    audit = gce.audit(model, X, space=space, by={"old": old, "young": ~old}, favourable=1, rng=0, search=quick)
     groups = rules.beside(audit)
     assert [g.name for g in groups] == ["old", "young"]
     assert sum(g.rules.n_affected for g in groups) == rules.n_affected
     for g in groups:
         assert g.score == audit.by_group[g.name].score
         assert 0.0 <= g.rules.coverage <= 1.0
-    some = gce.audit(model, X[:200], space=space, by={"old": old[:200], "young": ~old[:200]}, rng=0, search=quick)
+    part = {"old": old[:200], "young": ~old[:200]}
+    some = gce.audit(model, X[:200], space=space, by=part, favourable=1, rng=0, search=quick)
     with pytest.raises(InvalidDataError, match="200 rows"):
         rules.beside(some)

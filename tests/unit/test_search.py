@@ -221,5 +221,5 @@ def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
     assert fast_ares(model, wider, rng=0).space.names == ("a", "b", "c")
     assert gce.who_benefits(model, wider, {"a": 1.0}, by="region").by_group.keys() == {"north", "south"}
     assert gce.audit(
-        model, wider, by="region", rng=0, audit_settings=gce.AuditSettings(permutations=20, resamples=20)
+        model, wider, by="region", favourable=1, rng=0, audit_settings=gce.AuditSettings(permutations=20, resamples=20)
     ).by_group

@@ -93,7 +93,7 @@ def test_a_limit_that_does_not_strike_changes_nothing() -> None:
 
 
 def test_who_was_not_reached_is_unknown_and_counted(clock: Clock) -> None:
-    ex = gce.explain(_model(clock, 4e-4), X, rng=0, n_directions=2, time_limit=20.0)
+    ex = gce.explain(_model(clock, 8e-4), X, rng=0, n_directions=2, time_limit=20.0)
     whole = gce.explain(_model(Clock(), 0.0), X, rng=0, n_directions=2)
     assert 0 < ex.n_affected < whole.n_affected
     assert ex.n_affected + ex.n_unknown == whole.n_affected
