@@ -114,6 +114,8 @@ class Rounds:
         Who judges chains in this round, and its order of the inputs; each round has another.
     closely
         What the chains cost that were looked at closely in this round, on the first inputs of its order.
+    margins
+        The inputs' margins; zeros where asking for them would take calls of the user's model.
     """
 
     pool: Pool
@@ -136,7 +138,7 @@ class Rounds:
     def run(self, rounds: Sequence[float], wanted: int, plateau: float) -> tuple[Chain, ...]:
         """Go through the rounds; return the best chains."""
         self.total = int(sum(rounds) * (1.0 + FURTHER * (wanted - 1)))
-        few = min(LEAST_INPUTS, len(self.pool.problem.inputs))
+        few = min(FEW_INPUTS, len(self.pool.problem.inputs))
         top = wanted  # levels that are worth another round
         try:
             for number, rays in enumerate(rounds):
