@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,3 +72,55 @@ def spread_order(values: FloatArray, rng: np.random.Generator) -> IntArray:
     for bit in range(bits):
         keys |= ((ranks >> bit) & 1) << (bits - 1 - bit)
     return np.argsort(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An order of rows in which those with more weight tend to come first, and what makes up for that.
+
+    Every beginning of it is a priority sample (Duffield, Lund and Thorup 2007) whose random numbers are spread evenly
+    over some values: the :meth:`mean` of a beginning estimates the mean of all rows without bias towards the heavy ones.
+
+    Attributes
+    ----------
+    order
+        The rows.
+    share
+        Weight of each, in that order.
+    reach
+        The number at which each enters the sample, ascending.
+
+    Examples
+    --------
+    >>> values = np.concatenate([np.ones(990), np.full(10, 100.0)])
+    >>> sample = Sample.drawn(values, values, np.random.default_rng(0))
+    >>> bool((values[sample.order[:64]] == 100.0).sum() >= 9)
+    True
+    >>> bool(abs(sample.mean(values[sample.order[:64]]) - values.mean()) < 0.1)
+    True
+    """
+
+    order: IntArray
+    share: FloatArray
+    reach: FloatArray
+
+    @classmethod
+    def drawn(cls, weights: FloatArray, values: FloatArray, rng: np.random.Generator) -> Sample:
+        """Draw an order by positive weights, of which every beginning is spread evenly over some values."""
+        n = len(weights)
+        keys = np.empty(n)
+        keys[spread_order(values, rng)] = (np.arange(n) + 0.5) / max(n, 1)
+        reach = keys / weights
+        order = np.argsort(reach, kind="stable")
+        return cls(order, weights[order], reach[order])
+
+    def weights(self, n: int) -> FloatArray:
+        """What each of the first ``n`` rows stands for."""
+        if n >= len(self.order):
+            return np.ones(n)
+        return np.asarray(1.0 / np.minimum(1.0, self.share[:n] * self.reach[n]))
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Estimate the mean over all rows, by values of the first ones along the last axis."""
+        weights = self.weights(values.shape[-1])
+        return np.asarray(values @ weights / weights.sum())

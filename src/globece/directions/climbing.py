@@ -15,7 +15,7 @@ import numpy as np
 from globece import rays
 from globece.bundle import bundle
 from globece.case.affected import Affected
-from globece.case.ordering import content_order
+from globece.case.ordering import Sample, content_order
 from globece.case.scaling import scale
 from globece.directions.chains import (
     Chain,
@@ -124,6 +124,8 @@ class Evaluator:
         What chains cost the first inputs, as many as were asked about.
     capped
         The same, capped by what each input pays under the other directions.
+    sample
+        How the order of the inputs was drawn, unless each beginning of it stands for all as it is.
     """
 
     problem: Affected
@@ -138,6 +140,7 @@ class Evaluator:
     proven: frozenset[tuple[int, int, float]] = frozenset()
     known: dict[Chain, FloatArray] = field(default_factory=dict)
     capped: dict[Chain, FloatArray] = field(default_factory=dict)
+    sample: Sample | None = None
 
     def against(self, best: FloatArray) -> None:
         """Judge chains by what they add to other directions, under which each input pays ``best``."""
@@ -185,8 +188,12 @@ class Evaluator:
         return found
 
     def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
-        """Mean of what the first inputs pay with each chain beside the other directions."""
-        return np.asarray(self.costs(chains, n_rows).mean(axis=1))
+        """Mean of what inputs pay with each chain and the other directions, estimated by the first ones."""
+        return self.mean(self.costs(chains, n_rows))
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """The mean over all inputs, estimated by values of the first ones along the last axis."""
+        return np.asarray(values.mean(axis=-1)) if self.sample is None else self.sample.mean(values)
 
 
 @dataclass
@@ -312,7 +319,7 @@ def first_moves(evaluator: Evaluator, effort: Effort, most: int) -> list[Chain]:
         (feature,) = [t.block for t in chain.turns] or [-1 - g.column for g in chain.glides]
         found.setdefault(feature, chain)
     starts = list(found.values())[:most]
-    if scores[0] > max(FEEBLE * evaluator.best[: effort.rows[1]].mean(), LEFT * evaluator.problem.budget):
+    if scores[0] > max(FEEBLE * evaluator.mean(evaluator.best[: effort.rows[1]]), LEFT * evaluator.problem.budget):
         some = _spread(_in_pairs(Chain(), every, None), PAIRS_PER_NEIGHBOUR * effort.wider(1, 1).breadth)
         try:
             best, paired = _sorted(evaluator, some, effort, 8)
@@ -408,7 +415,7 @@ def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> I
     margins = evaluator.model.margin(np.vstack([here, after.reshape(-1, space.width)]))
     short = np.maximum(-margins, 0.0).reshape(-1, n)
     # who pays much under the other directions has most to gain
-    gain = (best * (short[0] - short[1:])).mean(axis=1) / np.maximum(paid, 0.1)
+    gain = evaluator.mean(best * (short[0] - short[1:])) / np.maximum(paid, 0.1)
     return np.argsort(-gain, kind="stable")
 
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from globece.case.affected import Affected
-from globece.case.ordering import spread_order
+from globece.case.ordering import Sample
 from globece.case.scaling import scale
 from globece.directions.chains import Chain, as_matrix, shortened
 from globece.directions.climbing import WIDEST, Climber, Effort, Evaluator, climb, first_moves, kind_of
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.search.choice import exchange, greedy
-from globece.space import FloatArray, IntArray
+from globece.space import FloatArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
 BEFORE = 1  # rounds before the one that ends a search with the usual rays
+EVENLY = 0.3  # share of a sample in which all inputs count alike; in the rest by what they pay
 LEAST_INPUTS = 160  # inputs that judge a round at least
 FEW_INPUTS = 512  # of them, those that judge every chain; all judge those that may be chosen
 MOST_INPUTS = 8192
@@ -110,8 +111,6 @@ class Rounds:
         The best single move, for want of anything better.
     spent, seen, total
         Rays followed and chains looked at so far, and the rays that there are.
-    evaluator, order
-        Who judges chains in this round, and its order of the inputs; each round has another.
     closely
         What the chains cost that were looked at closely in this round, on the first inputs of its order.
     margins
@@ -130,8 +129,6 @@ class Rounds:
     spent: float = 0.0
     seen: int = 0
     total: int = 0
-    evaluator: Evaluator = field(init=False)
-    order: IntArray = field(init=False)
     closely: dict[Chain, FloatArray] = field(default_factory=dict)
     margins: FloatArray = field(default_factory=lambda: np.zeros(0))
 
@@ -186,15 +183,8 @@ class Rounds:
             self.starts.append(list(given))
             self.start = self.start or next(iter(given), None)
         below, mine = self.levels[level - 1], self.levels[level]
-        if level == 1:
-            rng = np.random.default_rng([self.salt % 2**32, number])
-            self.order = spread_order(self.pool.paid(mine, n) if mine else self.margins[:n], rng)
-            part = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][self.order])
-            model, self.closely = self.pool.model.located(part.inputs), {}
-            self.evaluator = Evaluator(
-                part, np.zeros(0), model, self.monitor, spent=self.spent, rays=self.total, stage="searching"
-            )
-        evaluator, order, seen = self.evaluator, self.order, self.evaluator.seen
+        evaluator, sample = self._evaluator(level, number, n)
+        order = sample.order
         good = {c for chains in self.levels[: level + 1] for c in chains}
         evaluator.against(self.pool.paid(below, n)[order])
         evaluator.proven = frozenset(kind_of(m) for c in good for part in c for m in part)
@@ -213,14 +203,29 @@ class Rounds:
                 self.found[level][changed] = None
         finally:
             self.spent = evaluator.spent
-            self.seen += evaluator.seen - seen
+            self.seen += evaluator.seen
         self._remember(evaluator)
-        chosen = self._chosen(level, n)
+        chosen = self._chosen(sample, level, n)
         short = self._pruned(chosen, min(n, FEW_INPUTS))
         better = short != chosen and self.pool.paid(short, n).sum() <= self.pool.paid(chosen, n).sum()
         self.levels[level] = short if better else chosen
         self.found[level] |= dict.fromkeys(self.levels[level])
         self.monitor.found()
+
+    def _evaluator(self, level: int, number: int, n: int) -> tuple[Evaluator, Sample]:
+        """Who judges chains in this round of this level: those who have more left to pay come first."""
+        below, mine = self.levels[level - 1], self.levels[level]
+        rng = np.random.default_rng([self.salt % 2**32, number, level])
+        paid = self.pool.paid(below or mine, n)
+        weights = np.maximum(EVENLY * paid.mean() + (1.0 - EVENLY) * paid, np.finfo(float).tiny)
+        sample = Sample.drawn(weights, paid if below or mine else self.margins[:n], rng)
+        part = replace(self.pool.problem, inputs=self.pool.problem.inputs[:n][sample.order])
+        self.closely = {}
+        evaluator = Evaluator(
+            part, np.zeros(0), self.pool.model.located(part.inputs), self.monitor, spent=self.spent, rays=self.total,
+            stage="searching", sample=sample,
+        )  # fmt: skip
+        return evaluator, sample
 
     def _remember(self, evaluator: Evaluator) -> None:
         """Keep what the chains cost that were looked at closely."""
@@ -260,7 +265,7 @@ class Rounds:
             best.setdefault(frozenset(kind_of(m) for part in chains[i] for m in part), chains[i])
         return list(best.values())[:most]
 
-    def _chosen(self, level: int, n: int) -> tuple[Chain, ...]:
+    def _chosen(self, sample: Sample, level: int, n: int) -> tuple[Chain, ...]:
         """The best chains for a level, of all that were found there and below."""
         budget, few = self.pool.problem.budget, min(n, FEW_INPUTS)
         below, mine = self.levels[level - 1], self.levels[level]
@@ -273,22 +278,25 @@ class Rounds:
         sets = [tuple(every[i] for i in exchange(costs, start, budget)) for start in starts]
         sets.append((*below, best))
         if level > 1:
-            sets += self._of_all_seen(level, [s for s in (mine, *sets) if len(s) == level])
+            sets += self._of_all_seen(sample, level, [s for s in (mine, *sets) if len(s) == level])
         # the better ones on few inputs are judged by more, beside what there was
         sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, few).sum()))
         sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
         return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
 
-    def _of_all_seen(self, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
+    def _of_all_seen(
+        self, sample: Sample, level: int, sets: Sequence[tuple[Chain, ...]]
+    ) -> list[tuple[Chain, ...]]:
         """The best sets among all chains that this round has looked at closely, which costs no ray."""
         every = list(self.closely)
         if len(every) <= level:
             return []
         matrix, budget = np.array(list(self.closely.values())), self.pool.problem.budget
         where = {chain: i for i, chain in enumerate(every)}
-        starts = [greedy(matrix, budget, level)]
+        weights = sample.weights(matrix.shape[1])
+        starts = [greedy(matrix, budget, level, weights=weights)]
         starts += [np.array([where[c] for c in s]) for s in sets if all(c in where for c in s)]
-        found = {tuple(sorted(every[i] for i in exchange(matrix, start, budget))): None for start in starts}
+        found = {tuple(sorted(every[i] for i in exchange(matrix, start, budget, weights))): None for start in starts}
         for chain in {c for s in found for c in s}:
             self.found[level][chain] = None
         return list(found)
