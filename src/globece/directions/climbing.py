@@ -83,7 +83,7 @@ class Effort:
         third = int(np.clip(0.3 * per_step / 3, max(2 * second, FEW_INPUTS), 4096))
         last = int(np.clip(0.3 * per_step, max(2 * third, 2 * FEW_INPUTS), 4096))
         if n_inputs <= 2 * FEW_INPUTS + first:  # few enough for all of them
-            third = last = n_inputs
+            third, last = max(2 * second, FEW_INPUTS), n_inputs
         rows = (min(first, n_inputs), min(second, n_inputs), min(third, n_inputs), min(last, n_inputs))
         return cls(int(rays_), breadth, rows)
 

@@ -237,7 +237,7 @@ class Rounds:
         n, climbs = len(evaluator.problem.inputs), int(np.clip(allowance / OF_A_CLIMB, 2, STARTS))
         effort = Effort.of(int(allowance / (2 if number else 1)), n, 1)
         reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
-        before = self._distinct(evaluator, reached, (climbs + 1) // 2, effort.rows[2])
+        before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
         if not self.starts[level]:
             self.starts[level] = first_moves(evaluator, effort, STARTS)
             self.start = self.start or self.starts[level][0]
@@ -258,10 +258,13 @@ class Rounds:
                 self.start = min(climbers, key=lambda c: c.score).chain
             climbers = sorted(climbers, key=lambda c: c.score)[: len(climbers) // 2]
 
-    def _distinct(self, evaluator: Evaluator, chains: list[Chain], most: int, n_rows: int) -> list[Chain]:
-        """The best of some chains that do not move the same things the same way, judged on the first inputs."""
+    def _distinct(self, level: int, chains: list[Chain], most: int, n: int) -> list[Chain]:
+        """The best of some chains, given those below, that do not move the same things the same way."""
+        if not chains:
+            return []
+        totals = np.minimum(self.pool.costs(chains, n), self.pool.paid(self.levels[level - 1], n)).sum(axis=1)
         best: dict[frozenset[tuple[int, int, float]], Chain] = {}
-        for i in np.argsort(evaluator.scores(chains, n_rows), kind="stable"):
+        for i in np.argsort(totals, kind="stable"):
             best.setdefault(frozenset(kind_of(m) for part in chains[i] for m in part), chains[i])
         return list(best.values())[:most]
 
