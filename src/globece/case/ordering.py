@@ -79,7 +79,7 @@ class Sample:
     """An order of rows in which those with more weight tend to come first, and what makes up for that.
 
     Every beginning of it is a priority sample (Duffield, Lund and Thorup 2007) whose random numbers are spread evenly
-    over some values: the :meth:`mean` of a beginning estimates the mean of all rows without bias towards the heavy ones.
+    over some values: the :meth:`mean` of a beginning estimates the mean of all rows, without bias towards heavy ones.
 
     Attributes
     ----------

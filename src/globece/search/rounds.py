@@ -287,9 +287,7 @@ class Rounds:
         sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
         return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
 
-    def _of_all_seen(
-        self, sample: Sample, level: int, sets: Sequence[tuple[Chain, ...]]
-    ) -> list[tuple[Chain, ...]]:
+    def _of_all_seen(self, sample: Sample, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
         """The best sets among all chains that this round has looked at closely, which costs no ray."""
         every = list(self.closely)
         if len(every) <= level:
