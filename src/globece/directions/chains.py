@@ -8,7 +8,6 @@ chain's order. A chain is sparse by design, and its neighbours are chains that d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -31,7 +30,7 @@ STOPS = (
 )  # what has been spent on gliding when a block turns; the last are a last resort
 SHARES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # a new glide's pace, relative to those before it
 NUDGES = (0.5, 0.8, 0.9, 1.1, 1.25, 2.0)
-DIGITS = 2.0**40  # of a pace or time that count
+DIGITS = 2.0**13 + 1.0  # leaves the first 40 of 53 digits of a pace or time
 DELAYS = (0.3, 0.5, 0.8, 1.25, 2.0, 3.0)
 
 
@@ -80,9 +79,9 @@ class Chain(NamedTuple):
 
 
 def _rounded(number: float) -> float:
-    """The number without its last digits, in which equal chains may differ."""
-    part, exponent = math.frexp(number)
-    return math.ldexp(round(part * DIGITS) / DIGITS, exponent)
+    """The number without its last digits, in which equal chains may differ (the split of Veltkamp 1968)."""
+    high = number * DIGITS
+    return high - (high - number)
 
 
 def moves(space: FeatureSpace) -> list[Glide | Turn]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, islice
+from itertools import islice
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from globece.space import FloatArray, IntArray
 WORTH = 1e-3  # share by which a step must lower the score
 FEW_INPUTS = 96  # inputs that decide the last round at least, however few rays there are
 RANKING_ROWS = 16  # inputs whose margins rank the moves
+MOST_TRIED, TRIED_AGAIN = 250, 60  # moves that are ranked by rays, at first and one step later
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
@@ -48,7 +49,8 @@ PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
 REPLACED_PER_NEIGHBOUR = 1  # chains with a feature replaced, for each neighbour that starts
 PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
 MOST_RAYS = 1e6  # for each input
-WIDEST = 2  # how often the view is widened before a climb ends
+WIDEST = 1  # how often the view is widened before a climb ends
+FEWEST = 12  # neighbours that start in a step
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
 
@@ -66,19 +68,23 @@ class Effort:
         Inputs that each round judges them on.
     keep
         Neighbours that go on to each later round.
+    is_patient
+        Whether more inputs judge the better half of the neighbours, and so on, before few are kept: small gains show
+        on many inputs only.
     """
 
     rays: int
     breadth: int
     rows: tuple[int, int, int, int]
     keep: tuple[int, int] = (8, 3)
+    is_patient: bool = False
 
     @classmethod
     def of(cls, rays_: int, n_inputs: int, n_directions: int) -> Effort:
         """Share rays out over the steps that ``n_directions`` chains take."""
         per_step = rays_ / (STEPS * n_directions)
         first = 32 if per_step >= 2500 else 16
-        breadth = int(np.clip(0.45 * per_step / first, 12, 400))
+        breadth = int(np.clip(0.45 * per_step / first, FEWEST, 400))
         second = int(np.clip(0.25 * per_step / 8, 2 * first, 1024))
         third = int(np.clip(0.3 * per_step / 3, max(2 * second, FEW_INPUTS), 4096))
         last = int(np.clip(0.3 * per_step, max(2 * third, 2 * FEW_INPUTS), 4096))
@@ -95,7 +101,12 @@ class Effort:
         more = factor // 2
         rows = (min(more * self.rows[0], n_inputs), min(more * self.rows[1], n_inputs), *self.rows[2:])
         keep = (more * self.keep[0], more * self.keep[1])
-        return replace(self, breadth=factor * self.breadth, rows=rows, keep=keep)
+        return replace(self, breadth=factor * self.breadth, rows=rows, keep=keep, is_patient=True)
+
+    def within(self, rays_: float) -> Effort:
+        """The same with no more neighbours than so many rays are enough for, but with the fewest at least."""
+        most = max(int(rays_ / self.rows[0]), FEWEST)
+        return self if self.breadth <= most else replace(self, breadth=most)
 
 
 @dataclass
@@ -116,8 +127,6 @@ class Evaluator:
         Rays followed and chains judged so far.
     rays, stage
         Rays that there are for all stages together, and what this one is called: for reports of progress.
-    ranked
-        A chain, and the moves from there, the best first.
     proven
         Kinds of moves that are tried whatever the ranking says: good chains have them.
     known
@@ -136,7 +145,6 @@ class Evaluator:
     seen: int = 0
     rays: int = 0
     stage: str = "climbing"
-    ranked: tuple[Chain | None, IntArray] = (None, np.zeros(0, dtype=np.int64))
     proven: frozenset[tuple[int, int, float]] = frozenset()
     known: dict[Chain, FloatArray] = field(default_factory=dict)
     capped: dict[Chain, FloatArray] = field(default_factory=dict)
@@ -144,7 +152,7 @@ class Evaluator:
 
     def against(self, best: FloatArray) -> None:
         """Judge chains by what they add to other directions, under which each input pays ``best``."""
-        self.best, self.capped, self.ranked = best, {}, (None, self.ranked[1])
+        self.best, self.capped = best, {}
 
     def report(self, done: bool = False) -> None:
         """Say how far the search is."""
@@ -212,6 +220,8 @@ class Climber:
         How often the view was widened because nothing near was better.
     is_done
         Whether nothing better was found in the widest view.
+    ranked
+        A chain, the moves from there with the best first, and whether all of them were looked at.
     """
 
     evaluator: Evaluator
@@ -221,6 +231,7 @@ class Climber:
     score: float = field(init=False)
     wider: int = 0
     is_done: bool = False
+    ranked: tuple[Chain | None, IntArray | None, bool] = (None, None, False)
 
     def __post_init__(self) -> None:
         some = self.chain.n_features
@@ -234,16 +245,16 @@ class Climber:
             if self.evaluator.spent >= until or self.evaluator.monitor.should_stop():
                 break
             try:
-                self._step()
+                self._step(until - self.evaluator.spent)
             except INTERRUPTIONS as why:
                 if not self.chain.n_features:
                     raise
                 self.evaluator.monitor.interrupt(why)
                 break
 
-    def _step(self) -> None:
+    def _step(self, left: float) -> None:
         evaluator, chain = self.evaluator, self.chain
-        view = self.effort.wider(self.wider, len(evaluator.problem.inputs))
+        view = self.effort.wider(self.wider, len(evaluator.problem.inputs)).within(left)
         neighbours = {c.canonical(): c for c in self._neighbours(view)}
         self.is_done = not neighbours
         if self.is_done:
@@ -261,12 +272,38 @@ class Climber:
     def _neighbours(self, view: Effort) -> Iterator[Chain]:
         evaluator, chain, every = self.evaluator, self.chain, self._every
         yield from variations(chain)
-        yield from additions(chain, _promising(evaluator, chain, every, view), self.most)
+        yield from additions(chain, self._promising(view), self.most)
         if self.wider:
-            some = _promising(evaluator, chain, every, view, best_first=True)
+            some = [every[i] for i in self._order()]
             yield from islice(replacements(chain, some, self.most), REPLACED_PER_NEIGHBOUR * view.breadth)
             if self.score > LEFT * evaluator.problem.budget:
                 yield from _spread(_in_pairs(chain, every, self.most), PAIRS_PER_NEIGHBOUR * view.breadth)
+
+    def _promising(self, view: Effort) -> list[Glide | Turn]:
+        """The moves that are worth trying at all their options, and those that good chains have."""
+        every, chain = self._every, self.chain
+        kinds = {type(move): move for move in every}
+        many = {kind: len(options(chain, move)) for kind, move in kinds.items()}
+        per_move = sum(many[type(move)] for move in every) / max(len(every), 1)
+        wanted = max(4, int(view.breadth / max(per_move, 1.0)))
+        if len(every) <= wanted:
+            return every
+        chosen = set(self._order()[:wanted].tolist())
+        chosen |= {i for i, move in enumerate(every) if kind_of(move) in self.evaluator.proven}
+        return [every[i] for i in sorted(chosen)]
+
+    def _order(self) -> IntArray:
+        """The moves from where the chain is, the best first."""
+        evaluator, chain = self.evaluator, self.chain
+        if self.ranked[0] != chain or (self.wider and not self.ranked[2]):
+            if evaluator.model.tree_ensemble is None:
+                self.ranked = (chain, _ranking(evaluator, chain, self._every), True)
+            else:  # their margins move in steps, and say little about rays that go far
+                before = None if self.wider else self.ranked[1]
+                self.ranked = (chain, _tried(evaluator, chain, self._every, before), before is None)
+        order = self.ranked[1]
+        assert order is not None
+        return order
 
 
 def climb(evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float) -> Chain:
@@ -294,13 +331,19 @@ def _race(
     ``neighbours`` are given by their canonical form, in which they are judged.
     """
     first, second, third, last = effort.rows
-    near = _best(evaluator, list(neighbours), first, effort.keep[0])
-    near = _best(evaluator, near, second, len(near))
-    some = [neighbours[c] for c in near[:TOGETHER]]
-    both = (merged(chain, one, other) for one, other in combinations(some, 2))
-    more = [c.canonical() for c in both if c is not None and c.n_features and (most is None or c.n_features <= most)]
-    near = _best(evaluator, list(dict.fromkeys([*near, *more])), second, effort.keep[1])
-    near = _best(evaluator, near, third, 1)
+    near, n_rows = list(neighbours), first
+    while effort.is_patient and len(near) > 2 * effort.keep[0] and 2 * n_rows <= third:
+        near, n_rows = _best(evaluator, near, n_rows, len(near) // 2), 2 * n_rows
+    near = _best(evaluator, near, n_rows, effort.keep[0])
+    near = _best(evaluator, near, max(second, n_rows), len(near))
+    found = neighbours[near[0]]
+    for other in near[1:]:
+        both = merged(chain, found, neighbours[other])
+        if both is None or not both.n_features or (most is not None and both.n_features > most):
+            continue
+        now, then = evaluator.scores([found.canonical(), both.canonical()], third)
+        found = both if then < now else found
+    near = _best(evaluator, list(dict.fromkeys([found.canonical(), *near[: effort.keep[1]]])), third, 1)
     return near[0], float(evaluator.scores(near, last)[0])
 
 
@@ -374,30 +417,30 @@ def _sorted(evaluator: Evaluator, chains: list[Chain], effort: Effort, keep: int
     return chains, scores
 
 
-def _promising(
-    evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], effort: Effort, *, best_first: bool = False
-) -> list[Glide | Turn]:
-    """The moves that bring inputs nearest to the favourable side for their cost, from where the chain takes them."""
-    kinds = {type(move): move for move in every}
-    many = {kind: len(options(chain, move)) for kind, move in kinds.items()}
-    per_move = sum(many[type(move)] for move in every) / max(len(every), 1)
-    wanted = max(4, int(effort.breadth / max(per_move, 1.0)))
-    if len(every) <= wanted and not best_first:
-        return every
-    if evaluator.ranked[0] != chain:
-        evaluator.ranked = (chain, _ranking(evaluator, chain, every))
-    if best_first:
-        return [every[i] for i in evaluator.ranked[1]]
-    chosen = set(evaluator.ranked[1][:wanted].tolist())
-    chosen |= {i for i, move in enumerate(every) if kind_of(move) in evaluator.proven}
-    return [every[i] for i in sorted(chosen)]
-
-
 def kind_of(move: Glide | Turn) -> tuple[int, int, float]:
     """What moves where, whatever its pace or time."""
     if isinstance(move, Turn):
         return (0, move.block, float(move.target))
     return (1, move.column, float(np.sign(move.pace)))
+
+
+def _tried(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], before: IntArray | None = None) -> IntArray:
+    """Moves by what the chain costs with each of them at one of its options; the best first.
+
+    Of many moves only those are tried that the margins put first, or that were first one step ``before``.
+    """
+    order, most = np.arange(len(every)) if before is None else before, MOST_TRIED if before is None else TRIED_AGAIN
+    if before is None and len(every) > most:
+        order = _ranking(evaluator, chain, every)
+    some = order[:most]
+    chains = [with_move(chain, every[i], _usual(options(chain, every[i]))).canonical() for i in some]
+    scores = evaluator.scores(chains, min(RANKING_ROWS, len(evaluator.problem.inputs)))
+    return np.concatenate([some[np.argsort(scores, kind="stable")], order[most:]])
+
+
+def _usual(some: list[float]) -> float:
+    """One of the options of a move, rather early or slow."""
+    return sorted(some)[len(some) // 3]
 
 
 def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> IntArray:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError
+from globece.kept import FieldsOnly
 from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.doubles import last_alike
@@ -35,9 +36,11 @@ Arrays = TypeVar("Arrays", Trees, DecisionRule, SpaceArrays, Routes)
 MOST = 8_000_000  # leaves that are kept
 BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
 
+USUAL_SPLITS = 1500.0  # with fewer of them a search may follow more rays, up to four times as many
+
 
 @dataclass(frozen=True)
-class TreeEnsemble(Model):
+class TreeEnsemble(FieldsOnly, Model):
     """A tree ensemble over the encoded matrix, with exact rays.
 
     Build one with :meth:`from_model`.
@@ -73,7 +76,14 @@ class TreeEnsemble(Model):
     name: str
 
     exact = True
-    allowance = Allowance(24.0, 7_000, 55_000)
+
+    @property
+    def allowance(self) -> Allowance:
+        """More where a ray passes fewer splits."""
+        n_trees, n_leaves = len(self.trees.roots), (len(self.trees.threshold) + len(self.trees.roots)) / 2
+        splits = n_trees * np.log2(max(n_leaves / max(n_trees, 1), 2.0))  # on a row's way through all trees
+        more = float(np.clip(USUAL_SPLITS / max(splits, 1.0), 1.0, 4.0))
+        return Allowance(24.0 * more, int(8_000 * more), 75_000)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
@@ -165,7 +175,7 @@ class TreeEnsemble(Model):
             LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < Z.shape[0] * len(self.trees.roots) <= MOST else self
         )
 
-    @property
+    @cached_property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
         return _frozen(self.trees), _frozen(self.rule), _frozen(self._space_arrays)
 
