@@ -3,10 +3,10 @@
 export const NONE = "none";
 export const UNKNOWN = "unknown";
 
-export function cost(value: number | null | undefined, missing = UNKNOWN): string {
+export function cost(value: number | null | undefined, missing = UNKNOWN, like?: number): string {
   if (value === null || value === undefined || Number.isNaN(value)) return missing;
   if (!Number.isFinite(value)) return NONE;
-  const size = Math.abs(value);
+  const size = Math.abs(like ?? value);
   return value.toLocaleString("en", {
     minimumFractionDigits: size < 10 ? 2 : size < 100 ? 1 : 0,
     maximumFractionDigits: size < 10 ? (size < 0.1 && size > 0 ? 4 : 2) : size < 100 ? 1 : 0,

@@ -194,12 +194,24 @@ def test_no_width_scrolls_sideways(browser: Browser, report: str, audit: str, wi
         page.context.close()
 
 
-def test_print_shows_everything(browser: Browser, audit: str) -> None:
+def test_print_shows_everything(browser: Browser, audit: str, report: str, ex: gce.Explanation) -> None:
     page = opened(browser, audit).page
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
     assert not page.locator("nav.contents").is_visible()
+    page.context.close()
+    page = opened(browser, report, color_scheme="dark").page
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 900})  # paper is narrower, and a printed list stays whole
+    assert page.locator(".rows .row").count() == ex.n_affected
+    drawn = page.evaluate("[...document.querySelectorAll('.chart svg')].map((s) => s.viewBox.baseVal.width)")
+    assert max(drawn) <= 700
+    assert page.evaluate("getComputedStyle(document.querySelector('.bars i')).printColorAdjust") == "exact"
+    page.emulate_media(media="screen")
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".rows .row").count() < 30
     page.context.close()
 
 

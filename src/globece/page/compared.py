@@ -40,7 +40,6 @@ def comparison_page(page: Page, found: Comparison, about: About) -> None:
         "facts": [_fact(name, ex) for name, ex in zip(names, (a, b), strict=True)],
         "people": about.people,
         "cost_unit": "cost of recourse",
-        "cost_meaning": "",
         "question": about.question or f"Is recourse more costly under {second} than under {first}?",
         "answer": answer,
         "badge": "",
@@ -71,8 +70,20 @@ def comparison_page(page: Page, found: Comparison, about: About) -> None:
                 for row in found.rows
             ],
         },
-        "rests": rests.rests_on(b, about, [(f"{first}: affected inputs", f"SHA-256 {rests.fingerprint(a)}")]),
+        "rests": rests.rests_on(
+            b,
+            about,
+            [(f"{first}: affected inputs", f"SHA-256 {rests.fingerprint(a)}")],
+            again=_again(found),
+        ),
     }
+
+
+def _again(found: Comparison) -> str:
+    kind = type(found.a).__name__
+    lines = ["import globece as gce", "", f"# The result files of {found.names[0]!a} and {found.names[1]!a}."]
+    lines += [f"{side} = gce.{kind}.from_json(...)" for side in "ab"]
+    return "\n".join([*lines, f"gce.compare(a, b, names={found.names!a}, level={found.level:g})"])
 
 
 def _fact(name: str, ex: Explanation) -> str:

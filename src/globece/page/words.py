@@ -75,17 +75,37 @@ def in_words(ex: Explanation, direction: int, chart: RulesChart, about: About) -
     return text[0].upper() + text[1:]
 
 
-def cost_example(ex: Explanation, about: About) -> str:
-    """What a cost of 1 is in one feature of this data: the continuous one that moves most."""
-    best: tuple[float, Feature] | None = None
+def example(ex: Explanation) -> tuple[Feature, float] | None:
+    """The continuous feature along which a direction's cost grows fastest, and the signed change that costs 1."""
+    best: tuple[float, Feature, float] | None = None
     for i in range(ex.n_directions):
         for f, step in rays.movers(ex.space, ex.directions[i]):
             if f.kind == "continuous" and f.name in ex.cost.scales and ex.cost.scales[f.name].is_linear:
-                rate = abs(step) * ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
-                if best is None or rate > best[0]:
-                    best = (rate, f)
-    if best is None:
+                price = ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
+                if best is None or abs(step) * price > best[0]:
+                    best = (abs(step) * price, f, (1.0 if step > 0 else -1.0) / price)
+    return None if best is None else best[1:]
+
+
+def cost_example(ex: Explanation, about: About) -> str:
+    """What a cost of 1 is in one feature of this data."""
+    found = example(ex)
+    if found is None:
         return "for example one changed category"
-    f = best[1]
-    size = 1.0 / (ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0])
-    return f"for example {size:,.4g} {about.unit(f.name)}".rstrip() + f" of {about.label(f.name)}"
+    f, change = found
+    return f"for example {_size(f, abs(change), about)} of {about.label(f.name)}"
+
+
+def worth(ex: Explanation, about: About, cost: float) -> str:
+    """A cost in one feature's own units, as "as much as lowering loan duration by 6.8 months"; nothing without one."""
+    found = example(ex)
+    if found is None or not cost > 0.0:
+        return ""
+    f, change = found
+    how = "raising" if change > 0 else "lowering"
+    return f"as much as {how} {about.label(f.name)} by {_size(f, cost * abs(change), about)}"
+
+
+def _size(f: Feature, size: float, about: About) -> str:
+    text = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
+    return f"{text} {about.unit(f.name)}".rstrip()
