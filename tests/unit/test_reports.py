@@ -21,6 +21,7 @@ import globece as gce
 from globece.cli import main
 from globece.errors import FileFormatError, InvalidParameterError
 from globece.page import evidence
+from globece.page.pages import page_of
 from tests.live import audited, credit
 
 
@@ -324,6 +325,24 @@ def test_two_audits_are_compared_by_their_gap(tmp_path: Path) -> None:
     found.save_html(tmp_path / "page.html")
     with pytest.raises(InvalidParameterError, match="two explanations or two audits"):
         gce.compare(au, au.explanation)
+
+
+def test_the_page_of_a_comparison_says_no_more_than_the_interval_does() -> None:
+    a, b = explained(4.0), explained(6.0)
+    worse, same = (page_of(gce.compare(a, x, names=("March", "June"))).data for x in (b, a))
+    assert (worse["badge"], worse["tone"]) == ("worse", "bad")
+    assert f"June is worse by {gce.compare(a, b)['score'].difference:.2f}" in worse["comparison"]["text"]
+    assert "95% interval" in worse["answer"]
+    assert (same["badge"], same["comparison"]["text"]) == ("the same", "By the score, the two are the same")
+    unsure = gce.compare(a, explained(4.05, n=12), names=("March", "June"))
+    assert unsure["score"].said == "no difference shown"
+    assert "no difference between the two is shown" in page_of(unsure).data["comparison"]["text"]
+    none = page_of(gce.compare(explained(-1.0), a)).data
+    assert (none["badge"], none["tone"]) == ("unknown", "unknown")
+    au = audited(300)
+    audits = page_of(gce.compare(au, au)).data
+    assert "gap in score between" in audits["answer"]
+    assert "less equal" in audits["question"]
 
 
 @pytest.mark.parametrize(
