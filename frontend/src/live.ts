@@ -20,7 +20,7 @@ export async function connect(root: HTMLElement, ready: (source: Source, live: L
       return ask(root, token ? "The token is not this server's" : "The server cannot show this", said.error ?? `It answered ${answer.status}.`);
     }
     const { stage } = (await answer.json()) as { stage: string };
-    if (stage !== shown) ask(root, "Computing the first result", `${stage} …`);
+    if (stage !== shown) ask(root, "The first result is on its way", `${stage} …`);
     shown = stage;
     await new Promise((resolve) => setTimeout(resolve, 150));
   }
