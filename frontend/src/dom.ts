@@ -69,9 +69,9 @@ export function printing(element: Element, before: () => void, after: () => void
   window.addEventListener("afterprint", follow);
 }
 
-/** A name that may break after its underscores, dots and dashes. */
+/** A name that may break where its words do: after underscores, dots and dashes, and before capitals. */
 export function named(text: string): Child[] {
-  return text.split(/(?<=[_./-])(?=[^_./-])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+  return text.split(/(?<=[_./-])(?=[^_./-])|(?<=[a-z0-9])(?=[A-Z])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 }
 
 /** Set text only where it differs: a text node that stays is not laid out again. */

@@ -1,5 +1,5 @@
 // Try it yourself: one's own change, and whom it helps. The server asks the model; an answer takes milliseconds.
-import { h, replace, table } from "../dom";
+import { h, named, replace, table } from "../dom";
 import * as format from "../format";
 import { answer } from "../live";
 import type { Feature } from "../types";
@@ -63,7 +63,7 @@ function control(f: Feature, i: number, action: Map<string, number | string>, ch
   const id = `try-${i}`;
   if (f.kind === "categorical") {
     const select = h("select", { id, "data-feature": f.name, change: () => { if (select.value === "") action.delete(f.name); else action.set(f.name, f.ids![Number(select.value)]); changed(); } }, h("option", { value: "" }, "as it is"), f.values!.map((v, j) => h("option", { value: String(j) }, `becomes ${v}`)));
-    return h("p", {}, h("label", { for: id }, f.label), select);
+    return h("p", {}, h("label", { for: id }, named(f.label)), select);
   }
   const ordinal = f.kind === "ordinal";
   const span = ordinal ? f.values!.length - 1 : f.observed![1] - f.observed![0];
@@ -87,7 +87,7 @@ function control(f: Feature, i: number, action: Map<string, number | string>, ch
       changed();
     },
   });
-  return h("p", {}, h("label", { for: id }, f.label), slider, output);
+  return h("p", {}, h("label", { for: id }, named(f.label)), slider, output);
 }
 
 function show(place: HTMLElement, found: Benefit[], ms: number): void {

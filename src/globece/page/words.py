@@ -76,15 +76,28 @@ def in_words(ex: Explanation, direction: int, chart: RulesChart, about: About) -
 
 
 def example(ex: Explanation) -> tuple[Feature, float] | None:
-    """The continuous feature along which a direction's cost grows fastest, and the signed change that costs 1."""
-    best: tuple[float, Feature, float] | None = None
-    for i in range(ex.n_directions):
-        for f, step in rays.movers(ex.space, ex.directions[i]):
-            if f.kind == "continuous" and f.name in ex.cost.scales and ex.cost.scales[f.name].is_linear:
-                price = ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
-                if best is None or abs(step) * price > best[0]:
-                    best = (abs(step) * price, f, (1.0 if step > 0 else -1.0) / price)
-    return None if best is None else best[1:]
+    """The continuous feature that recourse changes most, by cost, and the signed change of it that costs 1.
+
+    An explanation without its affected inputs names the one along which its directions cost most.
+    """
+    price = {
+        f.name: ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
+        for f in ex.space.movable
+        if f.kind == "continuous" and f.name in ex.cost.scales and ex.cost.scales[f.name].is_linear
+    }
+    paid: dict[str, tuple[float, float]] = {}
+    if ex.n_covered:
+        moved = ex.mean_translation()
+        paid = {name: (c, d) for name, c, d in zip(moved.features, moved.cost, moved.change, strict=True) if c and d}
+    else:
+        for delta in ex.directions:
+            for f, step in rays.movers(ex.space, delta):
+                cost = abs(step) * price.get(f.name, 0.0)
+                paid[f.name] = max(paid.get(f.name, (0.0, 0.0)), (cost, step))
+    best = max((name for name in paid if name in price), key=lambda name: paid[name][0], default=None)
+    if best is None or not price[best]:
+        return None
+    return ex.space[best], (1.0 if paid[best][1] > 0 else -1.0) / price[best]
 
 
 def cost_example(ex: Explanation, about: About) -> str:
