@@ -47,11 +47,16 @@ export function table(caption: string, head: string[], rows: (Child | Child[])[]
     h(
       "table",
       {},
-      h("caption", {}, caption),
+      captioned(caption),
       h("thead", {}, h("tr", {}, head.map((text, i) => h("th", { scope: "col", class: side(i) }, text)))),
       h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { class: side(i) }, cell))))),
     ),
   );
+}
+
+/** A caption that stays in sight, as wide as what is seen of its table. */
+export function captioned(text: string): HTMLElement {
+  return h("caption", {}, h("span", {}, text));
 }
 
 export function details(summary: string, ...children: (Child | Child[])[]): HTMLDetailsElement {

@@ -37,6 +37,12 @@ export function atMost(value: number): string {
   return up.toLocaleString("en", { maximumFractionDigits: places });
 }
 
+/** A name that fits beside a chart; the tables have it whole. */
+export function short(name: string, most = 32): string {
+  const letters = [...name];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
+}
+
 export function withUnit(text: string, unit: string): string {
   return unit ? `${text} ${unit}` : text;
 }

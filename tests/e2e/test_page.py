@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -297,6 +298,8 @@ def test_odd_results_have_a_page(browser: Browser, case: str, tmp_path: Path) ->
         assert "Nobody is affected" in text
     elif case == "nobody with recourse":
         assert "nobody is covered" in text
+        assert "No way out was found" in text
+        assert seen.page.locator(".card").count() == 0
     elif case == "300 features":
         assert "more features" in text
     else:
@@ -304,6 +307,53 @@ def test_odd_results_have_a_page(browser: Browser, case: str, tmp_path: Path) ->
         assert "</script><script>" in text
     assert (seen.outside, seen.errors) == ([], [])
     seen.page.context.close()
+
+
+def regions(names: list[str], decide: Any = None) -> gce.Audit:
+    """A quick audit by a column of these values."""
+    rng = np.random.default_rng(0)
+    n = 60 * len(names)
+    X = pd.DataFrame({"income": rng.normal(40, 12, n).round(1), "region": rng.choice(names, n)})
+    space = gce.FeatureSpace.from_frame(X, immutable=["region"])
+    settings = gce.AuditSettings(checks=False, permutations=99, resamples=50, smallest=5)
+    wishes: dict[str, Any] = {"favourable": 1, "space": space, "effort": "quick", "n_directions": 1, "rng": 0}
+    model = decide or (lambda X: (X["income"].to_numpy() > 45).astype(int))
+    return gce.audit(model, X, by="region", audit_settings=settings, **wishes)
+
+
+@pytest.mark.parametrize("case", ["many and odd groups", "nobody affected", "nobody with recourse", "no members"])
+def test_odd_audits_have_a_page(browser: Browser, case: str, tmp_path: Path) -> None:
+    some = ["a", "b"]
+    if case == "many and odd groups":
+        names = [
+            "x" * 300,
+            "</script><img src=x onerror=\"document.title='owned'\">",
+            "=cmd()",
+            "\u5317\u4eac",
+            *"abcd",
+        ]
+        au = regions(names)
+    elif case == "no members":
+        au = gce.Audit.from_json(regions(some).to_json())
+    else:
+        au = regions(some, lambda X: np.full(len(X), int(case == "nobody affected")))
+    au.save_html(tmp_path / "odd.html")
+    seen = opened(browser, (tmp_path / "odd.html").as_uri(), width=390)
+    page = seen.page
+    page.wait_for_timeout(150)
+    text = page.locator("main").inner_text()
+    told = {
+        "many and odd groups": "2 more are in the table of groups",
+        "nobody affected": "Nobody is affected: all 120 have the favourable outcome",
+        "nobody with recourse": "Nobody in any group has recourse within the budget of 10",
+        "no members": "read from a file without its members",
+    }
+    assert told[case] in text
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.title() != "owned"
+    assert serious_findings(page) == []
+    assert (seen.outside, seen.errors) == ([], [])
+    page.context.close()
 
 
 def test_dragging_moves_what_is_there_and_builds_nothing(browser: Browser, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import { details, h, table } from "../dom";
 import { svg } from "../dom";
 import * as format from "../format";
 import type { Series } from "../types";
-import { Curve, found, last, limitAt, position, type View } from "../view";
+import { Curve, drawnGroups, found, last, leftOut, limitAt, position, type View } from "../view";
 import { steps } from "./first";
 
 const LEFT = 52;
@@ -61,9 +61,11 @@ export function far(view: View): HTMLElement {
     return section;
   }
   const lines = curves(view, total);
+  const more = view.data.audit ? drawnGroups(view.data.audit).more : 0;
   section.append(
     h("h3", {}, "Coverage by the most that anybody pays"),
     profile(view, lines),
+    more ? h("p", { class: "aside" }, leftOut(more)) : "",
     h("h3", {}, `Minimum cost of each ${part.histogram.none ? "affected input that has recourse" : "affected input"}`),
     distribution(view, lines),
     details(
@@ -105,12 +107,11 @@ function at(curve: Curve, part: View["part"], share: number): number {
 function curves(view: View, total: Curve): Line[] {
   const { part, source, data } = view;
   if (data.audit) {
-    return data.audit.groups
-      .filter((g) => g.judged && !g.whole && g.series && g.series.n > 0)
-      .slice(0, 7)
+    return drawnGroups(data.audit)
+      .drawn.filter((g) => g.series && g.series.n > 0)
       .map((g, i) => ({
         name: g.name,
-        short: g.name,
+        short: format.short(g.name, 26),
         curve: new GroupCurve(view, g.series!),
         colour: colour(i),
         dash: dash(i),

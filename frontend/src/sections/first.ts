@@ -3,12 +3,12 @@ import { Plot, colour, dash, figure } from "../chart";
 import { h } from "../dom";
 import * as format from "../format";
 import type { Group } from "../types";
-import { Curve, type View } from "../view";
+import { Curve, drawnGroups, leftOut, type View } from "../view";
 
 export function first(view: View): HTMLElement {
   const { data } = view;
   const everybody = Object.values(data.explanations)[0];
-  const ways = data.kind === "explanation" && everybody ? everybody.directions : [];
+  const ways = data.kind === "explanation" && everybody?.n_covered ? everybody.directions : [];
   return h(
     "header",
     { class: "first", id: "first" },
@@ -54,8 +54,8 @@ export function first(view: View): HTMLElement {
 function picture(view: View): HTMLElement | null {
   const audit = view.data.audit;
   if (audit) {
-    const judged = audit.groups.filter((g) => g.judged && !g.whole && g.affected > 0);
-    return judged.length ? groupCosts(view, judged) : null;
+    const { drawn, more } = drawnGroups(audit);
+    return drawn.length ? groupCosts(view, drawn, more) : null;
   }
   const parts = Object.entries(view.data.explanations).filter(([, part]) => part.n_covered > 0);
   if (!parts.length) return null;
@@ -101,8 +101,7 @@ export function steps(curve: { coverage(at: number): number }, points: number, s
 }
 
 /** Costs of each group: a histogram, and below it the average with its interval. */
-function groupCosts(view: View, groups: Group[]): HTMLElement {
-  const shown = groups.slice(0, 6);
+function groupCosts(view: View, shown: Group[], more: number): HTMLElement {
   const rows = shown.flatMap((g, i) =>
     g.histogram.shares.map((share, j) => ({
       group: g.name,
@@ -126,17 +125,16 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
   const label = `Cost by group. ${shown
     .map((g) => `${g.name}: ${format.cost(g.score)} on average, ${format.share(g.histogram.none)} without recourse`)
     .join("; ")}`;
-  const more = groups.length - shown.length;
   const element = figure(label, (width) =>
     Plot.plot({
       width,
-      height: 60 + 64 * shown.length,
+      height: 60 + (some ? 76 : 64) * shown.length,
       marginLeft: 8,
       marginRight: 8,
       marginTop: 16,
       marginBottom: 38,
       x: { label: `cost of recourse (budget ${budget})`, labelAnchor: "left", domain: [0, edge + room], ticks: 6 },
-      y: { axis: null, domain: [0, Math.max(...rows.map((r) => r.share), ...(some ? none.map((r) => r.share) : [])) * 1.3] },
+      y: { axis: null, domain: [0, Math.max(...rows.map((r) => r.share), ...(some ? none.map((r) => r.share) : [])) * (some ? 1.9 : 1.3)] },
       fy: { domain: shown.map((g) => g.name), axis: null, padding: 0.12 },
       marks: [
         Plot.ruleY([0], { stroke: "var(--faint)" }),
@@ -148,7 +146,7 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
         Plot.text(shown, {
           fy: "name",
           frameAnchor: "top-right",
-          text: (g: Group) => `${g.name}: ${format.cost(g.score)} (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`,
+          text: (g: Group) => `${format.short(g.name, width < 500 ? 18 : 60)}: ${format.cost(g.score)} (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`,
           fill: "var(--ink)",
           fontWeight: 600,
         }),
@@ -161,7 +159,7 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
       {},
       h("span", {}, "Bars: people by cost. Dot and line: the group's mean and its interval."),
       h("span", {}, some ? `Dashed: no recourse within the budget; they count as the full budget of ${budget} in the mean.` : `Everybody has recourse within the budget of ${budget}.`),
-      more > 0 ? h("span", {}, `${more} more ${more === 1 ? "group is" : "groups are"} in the table of groups.`) : null,
+      more > 0 ? h("span", {}, leftOut(more)) : null,
     ),
   );
   return element;

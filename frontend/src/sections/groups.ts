@@ -1,6 +1,6 @@
 // Groups: the decisions with their intervals and margins, the measures, the exchange, checks and subgroups.
 import { Plot, figure } from "../chart";
-import { details, h, table } from "../dom";
+import { captioned, details, h, table } from "../dom";
 import * as format from "../format";
 import type { Audited, Decision } from "../types";
 import type { View } from "../view";
@@ -40,6 +40,7 @@ function interval(d: { low: number | null; high: number | null; unit?: string })
 }
 
 function decisions(audit: Audited): HTMLElement {
+  if (!audit.decisions.length) return h("p", { class: "empty" }, "There is no comparison to show: it takes two groups that are large enough.");
   const known = audit.decisions.filter((d) => d.value !== null);
   return h(
     "div",
@@ -73,7 +74,7 @@ function chance(p: number | null): string {
 
 function forest(rows: Decision[]): HTMLElement {
   const scale = 1;
-  const name = (d: Decision) => `${d.group} − ${d.other}`;
+  const name = (d: Decision) => `${format.short(d.group, 20)} − ${format.short(d.other, 20)}`;
   const drawn = rows.slice(0, 30).map((d, i) => ({ name: `${i + 1}. ${name(d)}`, value: d.value! * scale, low: (d.low ?? NaN) * scale, high: (d.high ?? NaN) * scale, margin: (d.margin ?? NaN) * scale, tone: d.tone }));
   const ends = drawn.flatMap((d) => [d.low, d.high, d.value, d.margin, -d.margin]).filter(Number.isFinite);
   const reach = Math.max(1e-9, ...ends.map(Math.abs)) * 1.08;
@@ -110,10 +111,14 @@ function measures(audit: Audited): HTMLElement {
       format.count(g.n),
       format.count(g.affected),
       format.share(g.rejection_rate),
-      format.share(g.coverage),
-      format.cost(g.average_cost, format.NONE),
-      format.cost(g.quantiles[2], format.NONE),
-      `${format.cost(g.score)}${g.score_interval[0] === null ? "" : ` (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`}`,
+      ...(g.affected
+        ? [
+            format.share(g.coverage),
+            format.cost(g.average_cost, format.NONE),
+            format.cost(g.quantiles[2], format.NONE),
+            `${format.cost(g.score)}${g.score_interval[0] === null ? "" : ` (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`}`,
+          ]
+        : ["–", "–", "–", "–"]),
       g.judged ? g.note : g.note || "too small to be compared",
     ]),
     [1, 2, 3, 4, 5, 6, 7],
@@ -139,7 +144,7 @@ function exchange(audit: Audited): HTMLElement | null {
         h(
           "table",
           { class: "matrix" },
-          h("caption", {}, "Rows: whose directions. Columns: applied to whom, each person by directions that were chosen without them."),
+          captioned("Rows: whose directions. Columns: applied to whom, each person by directions that were chosen without them."),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Directions of"), to.map((name) => h("th", { scope: "col" }, name)))),
           h(
             "tbody",

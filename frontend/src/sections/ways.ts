@@ -1,5 +1,5 @@
 // The ways out: one card for each direction, in words first, then what moves and by how much at most.
-import { details, h, named, setText, table } from "../dom";
+import { captioned, details, h, named, setText, table } from "../dom";
 import * as format from "../format";
 import type { ChartRow, Direction } from "../types";
 import { Curve, position, type View } from "../view";
@@ -9,6 +9,10 @@ export function ways(view: View): HTMLElement {
   const n = part.directions.length;
   const section = h("section", { id: "ways", "aria-labelledby": "ways-head" }, h("h2", { id: "ways-head" }, finding(view)));
   if (!n) section.append(h("p", { class: "empty" }, "No direction was found."));
+  else if (!part.n_covered) {
+    section.append(h("p", { class: "empty" }, `${n === 1 ? "The direction that was found helps" : `The ${n} directions that were found help`} nobody within the budget of ${part.budget}. A larger budget, or fewer features held fixed, may.`));
+    return section;
+  }
   section.append(columns(part.directions, part.directions.map((_, i) => card(view, i))));
   if (part.n_directions > n) section.append(h("p", {}, `${part.n_directions - n} more directions are in the result file and not drawn here; every number counts them.`));
   return section;
@@ -28,7 +32,7 @@ function columns(directions: Direction[], cards: HTMLElement[]): HTMLElement {
 function finding(view: View): string {
   const { directions, n_affected } = view.part;
   if (!n_affected) return "No way out is needed";
-  if (!directions.length) return "No way out was found";
+  if (!directions.length || !view.part.n_covered) return "No way out was found";
   if (directions.length === 1) return `One way out: ${lower(directions[0].words)}`;
   const takers = directions.map((d) => view.source.values(d.takers.count)).map((c) => c[c.length - 1]);
   const most = takers.indexOf(Math.max(...takers));
@@ -213,7 +217,7 @@ function chart(rows: ChartRow[], i: number): HTMLElement {
       h(
         "table",
         { class: "rules" },
-        h("caption", {}, `Rules add up from top to bottom; the last row is what direction ${i + 1} covers alone.`),
+        captioned(`Rules add up from top to bottom; the last row is what direction ${i + 1} covers alone.`),
         h("thead", {}, h("tr", {}, ["New rule, and what moves at most", "Newly covered", "Their cost", "All covered", "Their cost"].map((text, j) => h("th", { scope: "col", class: j > 0 ? "number" : undefined }, text)))),
         h("tbody", {}, body),
       ),

@@ -60,6 +60,10 @@ def audited(page: Page, au: Audit, about: About) -> dict[str, Any]:
 
 def answer(au: Audit, about: About) -> str:
     """The answer in a sentence with the gap in a feature's own units, and what the verdict's name means here."""
+    if not au.basis.affected:
+        return f"Nobody is affected: all {au.basis.n_rows:,} have the favourable outcome."
+    if not au.overall.coverage:
+        return f"Nobody in any group has recourse within the budget of {au.basis.budget:g}."
     main = headline(au.comparisons)
     if main is None or not np.isfinite(au.verdict.size):
         return "That cannot be told: no gap between the groups can be computed from these rows."

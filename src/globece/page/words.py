@@ -71,7 +71,7 @@ def in_words(ex: Explanation, direction: int, chart: RulesChart, about: About) -
         return "Changes nothing"
     text = "; ".join(ordered[:PARTS])
     if more := len(ordered) - PARTS:
-        text += f"; and {more} smaller change{'s' if more > 1 else ''}" if more > 0 else ""
+        text += f"; and {more} more change{'s' if more > 1 else ''}" if more > 0 else ""
     return text[0].upper() + text[1:]
 
 
