@@ -200,5 +200,5 @@ export interface Data {
   audit?: Audited;
   comparison?: Compared;
   rests: { pairs: [string, string][]; notes: string[]; command: string };
-  live?: { groups: string[]; n_directions: number; recompute: boolean; limit_s: number };
+  live?: { groups: string[]; n_directions: number; recompute: boolean; limit_s: number; job: string; version: number };
 }

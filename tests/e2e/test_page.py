@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,12 @@ from globece.directions.fixed import FixedDirections
 from globece.io import files
 from globece.page.html import document
 from globece.page.pages import page_of
+from globece.web import serving
+from globece.web.desk import STAGES
 from globece.web.limits import Limits
 from tests.e2e.browser import browsing, opened, serious_findings
 from tests.e2e.frames import drag, many
-from tests.live import Live, audited, credit, prepared, running
+from tests.live import Live, audited, credit, desk, prepared, running
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +226,8 @@ def test_a_live_page_recomputes_and_cancels(browser: Browser, live: Live) -> Non
     assert page.locator(".card").count() == 2
     page.fill("#again-n", "1")
     page.click("#again-go")
-    until(page, "document.querySelectorAll('.card').length === 1")
-    assert page.locator("#again .says").inner_text().startswith("Done")
+    until(page, "document.querySelector('#again .says').textContent.startsWith('Done')")
+    assert page.locator(".card").count() == 1
     page.select_option("#again-by", "sex")
     page.fill("#again-n", "3")
     page.click("#again-go")
@@ -235,6 +238,44 @@ def test_a_live_page_recomputes_and_cancels(browser: Browser, live: Live) -> Non
     page.wait_for_selector("#again")
     assert (seen.outside, seen.errors) == ([], [])
     page.context.close()
+
+
+def test_a_first_result_is_shown_at_once_and_a_better_one_when_it_comes(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says that it is not final, and a second window follows the same computation."""
+    gate, made = threading.Event(), desk(Limits(job_s=600.0))
+    plain = made._answer
+
+    def waits(asked: Any, wishes: Any) -> Any:
+        assert wishes["effort"] == STAGES[0] or gate.wait(60)
+        return plain(asked, wishes)
+
+    monkeypatch.setattr(made, "_answer", waits)
+    rooms = serving.Rooms(Limits(), prepare=lambda: made)
+    with running(rooms) as found:
+        rooms.begin()
+        windows = [opened(browser, found.address) for _ in range(2)]
+        for seen in windows:
+            seen.own = f"http://{found.host}/"
+            seen.page.wait_for_selector("#again")
+            until(seen.page, "document.querySelector('#preliminary').textContent.includes('best result so far')")
+            assert seen.page.locator("#again-go").is_disabled()
+            assert seen.page.locator("#again-stop").is_enabled()
+        first = windows[0].page
+        first.locator("#limit").focus()
+        first.keyboard.press("Home")
+        first.keyboard.press("PageUp")
+        until(first, "document.querySelector('output[for=limit]').textContent === '1.00'")
+        gate.set()
+        for seen in windows:
+            until(seen.page, "document.querySelector('#again .says').textContent.startsWith('Done')")
+            assert seen.page.locator("#preliminary").inner_text() == ""
+            assert seen.page.locator("#again-go").is_enabled()
+            assert (seen.outside, seen.errors) == ([], [])
+        assert first.locator("output[for=limit]").inner_text() == "1.00"
+        for seen in windows:
+            seen.page.context.close()
 
 
 def test_a_live_page_answers_ones_own_change(browser: Browser, live: Live) -> None:

@@ -46,6 +46,7 @@ export function first(view: View): HTMLElement {
         : null,
       picture(view),
     ),
+    view.live ? h("p", { id: "preliminary", class: "aside", role: "status" }) : null,
     h("ul", { class: "rests" }, data.rests_line.map((line) => h("li", {}, line))),
     h("p", { class: "aside" }, data.not_said),
   );

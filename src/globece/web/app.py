@@ -135,6 +135,10 @@ def routes(rooms: Rooms) -> list[Route]:
             return said(409, "another window is computing; wait for it, or cancel there")
         return JSONResponse(job.told(), 202)
 
+    async def latest(request: Request) -> Response:
+        found = rooms.jobs.latest()
+        return JSONResponse({"job": None if found is None else found.told()})
+
     async def job(request: Request) -> Response:
         found = rooms.jobs.get(request.path_params["name"])
         if found is None:
@@ -167,6 +171,7 @@ def routes(rooms: Rooms) -> list[Route]:
         Route("/favicon.ico", icon, methods=["GET"]),
         Route("/api/page", data, methods=["GET"]),
         Route("/api/jobs", start, methods=["POST"]),
+        Route("/api/jobs", latest, methods=["GET"]),
         Route("/api/jobs/{name:str}", job, methods=["GET", "DELETE"]),
         Route("/api/jobs/{name:str}/page", result, methods=["GET"]),
         Route("/api/try", tried, methods=["POST"]),
