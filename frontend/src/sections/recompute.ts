@@ -80,6 +80,7 @@ export function recompute(view: View): HTMLElement | null {
   };
   const run = async () => {
     busy(true);
+    setText(says, "Starting …");
     try {
       const begun = await live.request("/api/jobs", { method: "POST", body: JSON.stringify(asked()) });
       if (begun.status === 409) {
