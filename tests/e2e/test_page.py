@@ -267,6 +267,12 @@ def test_a_first_result_is_shown_at_once_and_a_better_one_when_it_comes(
         first.keyboard.press("Home")
         first.keyboard.press("PageUp")
         until(first, "document.querySelector('output[for=limit]').textContent === '1.00'")
+        first.fill("#search", "own")
+        first.fill("#again-n", "4")
+        first.select_option("#again-by", "sex")
+        first.select_option("#try select[data-feature]", label="becomes own")
+        first.wait_for_selector("#try .result table")
+        tried = first.locator("#try .answer").inner_text()
         gate.set()
         for seen in windows:
             until(seen.page, "document.querySelector('#again .says').textContent.startsWith('Done')")
@@ -274,6 +280,14 @@ def test_a_first_result_is_shown_at_once_and_a_better_one_when_it_comes(
             assert seen.page.locator("#again-go").is_enabled()
             assert (seen.outside, seen.errors) == ([], [])
         assert first.locator("output[for=limit]").inner_text() == "1.00"
+        first.wait_for_selector("#try .result table")
+        assert first.locator("#try .answer").inner_text() == tried
+        assert "match" in first.locator("#people p[role=status]").inner_text()
+        assert [first.locator(name).input_value() for name in ("#search", "#again-n", "#again-by")] == [
+            "own",
+            "4",
+            "sex",
+        ]
         for seen in windows:
             seen.page.context.close()
 

@@ -125,6 +125,18 @@ function preliminary(job: Job): void {
   if (place) setText(place, job.state === "running" ? "This is the best result so far: a better one is still being looked for, and will be shown here." : "");
 }
 
+type Field = HTMLInputElement | HTMLSelectElement;
+
+/** What a reader fills in: it outlives a better result. */
+function fields(): Field[] {
+  return [...document.querySelectorAll<Field>("#people :is(input, select), #groups select, #try :is(input, select), #again :is(input, select)")];
+}
+
+function touched(): Map<string, string> {
+  const changed = (field: Field) => (field instanceof HTMLInputElement ? field.value !== field.defaultValue : !field.selectedOptions[0]?.defaultSelected && field.selectedIndex > 0);
+  return new Map(fields().filter(changed).map((field) => [field.id, field.value]));
+}
+
 /** Show a better result in place of the present one: same limit on cost, same place on the page. */
 function redraw(view: View, source: Source, said: string): void {
   const { state, name } = view;
@@ -133,8 +145,16 @@ function redraw(view: View, source: Source, said: string): void {
     const cost = limitAt(view, position(view));
     state.choice.limit = cost >= next.budget ? null : found(source.values(next.grid.limits), cost);
   }
-  const [top, focus] = [window.scrollY, document.activeElement?.id];
+  const [top, focus, kept] = [window.scrollY, document.activeElement?.id, touched()];
   view.reload(source);
+  for (const field of fields()) {
+    const value = kept.get(field.id);
+    if (value === undefined || value === field.value) continue;
+    const now = field.value;
+    field.value = value;
+    if (field.value !== value) field.value = now; // a choice that is no longer there
+    else for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind));
+  }
   window.scrollTo(0, top);
   document.getElementById(focus || "again-go")?.focus({ preventScroll: true });
   const place = document.querySelector("#again .says");

@@ -47,7 +47,7 @@ export function trying(view: View): HTMLElement | null {
   const movable = view.data.features.filter((f) => f.movable);
   const moved = new Set(view.part.directions.flatMap((d) => [...d.moves.map((m) => m.feature), ...d.rules.map((r) => r.feature)]));
   movable.sort((a, b) => Number(moved.has(b.name)) - Number(moved.has(a.name)));
-  const controls = movable.slice(0, 40).map((f, i) => control(f, i, action, () => void ask()));
+  const controls = movable.slice(0, 40).map((f) => control(f, view.data.features.indexOf(f), action, () => void ask()));
   const reset = h("button", { type: "button", click: () => { action.clear(); section.querySelectorAll("input[type=range]").forEach((e) => { (e as HTMLInputElement).value = "0"; e.dispatchEvent(new Event("input")); }); section.querySelectorAll<HTMLSelectElement>("select[data-feature]").forEach((e) => (e.value = "")); action.clear(); void ask(); } }, "Reset");
   const section = h(
     "section",
