@@ -231,8 +231,8 @@ def audit_page(page: Page, au: Audit, about: About, top: dict[str, Any]) -> None
         f"Favourable outcome: {rests.favourable(au.explained, about)}{guessed}",
         *short[1:4],
         f"Seed: {basis.seed if basis.seed is not None else rests.UNRECORDED}",
-        f"Data: {about.data + ' ' if about.data else ''}{data}",
-        f"Model: {about.model + ' ' if about.model else ''}{model}",
+        rests.named("Data", about.data, data),
+        rests.named("Model", about.model, model),
     ]
     page.data |= {
         "kind": "audit",

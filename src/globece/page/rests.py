@@ -66,16 +66,21 @@ def first_line(ex: Explanation, about: About) -> list[str]:
         f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
         f"Method: {method}",
         f"Seed: {about.seed if about.seed is not None else UNRECORDED}",
-        f"Data: {about.data + ' ' if about.data else ''}{_data(ex, about)}",
-        f"Model: {about.model + ' ' if about.model else ''}{about.model_sha256[:SHORT] or UNRECORDED}",
+        named("Data", about.data, _data(ex, about)),
+        named("Model", about.model, about.model_sha256[:SHORT]),
     ]
+
+
+def named(what: str, name: str, fingerprint: str) -> str:
+    """A name and a fingerprint, as far as they are known: "Data: loans.csv, da1841ddf180"."""
+    return f"{what}: {', '.join(part for part in (name, fingerprint) if part) or UNRECORDED}"
 
 
 def _data(ex: Explanation, about: About) -> str:
     """The data's fingerprint; of the affected inputs, if nobody told that of the whole."""
     if about.data_sha256:
         return about.data_sha256[:SHORT]
-    return f"affected inputs {fingerprint(ex)[:SHORT]}" if len(ex.rows) else UNRECORDED
+    return f"affected inputs {fingerprint(ex)[:SHORT]}" if len(ex.rows) else ""
 
 
 def code(ex: Explanation, about: About, seed: int | None, call: str, more: tuple[str, ...]) -> str:
