@@ -1,9 +1,11 @@
 // Charts by Observable Plot: drawn once for each width, then only moved.
 import * as Plot from "@observablehq/plot";
-import { h, svg } from "./dom";
+import { h, printing, svg } from "./dom";
 
 export const COLOURS = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--c6)"];
 export const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 2"];
+
+const PAPER = 680; // width of a chart in print: that of a page, so that its text is not shrunk
 
 export function colour(i: number): string {
   return COLOURS[i % COLOURS.length];
@@ -46,6 +48,7 @@ export function figure(
     ready({ x: (v) => Number(x?.apply(v)), y: (v) => Number(y?.apply(v)), root });
   };
   new ResizeObserver((entries) => render(Math.floor(entries[0].contentRect.width))).observe(place);
+  printing(element, () => render(PAPER), () => render(Math.floor(place.getBoundingClientRect().width)));
   return element;
 }
 

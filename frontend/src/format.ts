@@ -3,10 +3,10 @@
 export const NONE = "none";
 export const UNKNOWN = "unknown";
 
-export function cost(value: number | null | undefined, missing = UNKNOWN): string {
+export function cost(value: number | null | undefined, missing = UNKNOWN, like?: number): string {
   if (value === null || value === undefined || Number.isNaN(value)) return missing;
   if (!Number.isFinite(value)) return NONE;
-  const size = Math.abs(value);
+  const size = Math.abs(like ?? value);
   return value.toLocaleString("en", {
     minimumFractionDigits: size < 10 ? 2 : size < 100 ? 1 : 0,
     maximumFractionDigits: size < 10 ? (size < 0.1 && size > 0 ? 4 : 2) : size < 100 ? 1 : 0,
@@ -35,6 +35,12 @@ export function atMost(value: number): string {
   const unit = 10 ** -places;
   const up = Math.ceil((value / unit) * (1 - 1e-12)) * unit;
   return up.toLocaleString("en", { maximumFractionDigits: places });
+}
+
+/** A name that fits beside a chart; the tables have it whole. */
+export function short(name: string, most = 32): string {
+  const letters = [...name];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
 }
 
 export function withUnit(text: string, unit: string): string {

@@ -4,6 +4,7 @@ import { Source } from "./source";
 import type { Live } from "./view";
 
 const KEY = "globece-token";
+export const LOST = "The connection to the server is lost. What is shown stays; start globece serve again to go on.";
 
 export async function connect(root: HTMLElement, ready: (source: Source, live: Live) => void): Promise<void> {
   const live = session();
@@ -20,7 +21,7 @@ export async function connect(root: HTMLElement, ready: (source: Source, live: L
       return ask(root, token ? "The token is not this server's" : "The server cannot show this", said.error ?? `It answered ${answer.status}.`);
     }
     const { stage } = (await answer.json()) as { stage: string };
-    if (stage !== shown) ask(root, "Computing the first result", `${stage} …`);
+    if (stage !== shown) ask(root, "The first result is on its way", `${stage} …`);
     shown = stage;
     await new Promise((resolve) => setTimeout(resolve, 150));
   }
@@ -62,7 +63,7 @@ export async function answer<T>(asked: Promise<Response>): Promise<T> {
   try {
     response = await asked;
   } catch {
-    throw new Error("The connection to the server is lost. What is shown stays; start globece serve again to go on.");
+    throw new Error(LOST);
   }
   const body = (await response.json().catch(() => ({}))) as T & { error?: string };
   if (!response.ok) throw new Error(body.error ?? `The server answered ${response.status}.`);

@@ -28,7 +28,7 @@ export function mount(root: HTMLElement, source: Source, live: Live | null, keep
     document.title = keepsAddress ? data.title : document.title;
     const body = view.part?.n_affected
       ? [compare(view), budget(view), far(view), ways(view), groups(view), people(view), trying(view), recompute(view), rests(view)]
-      : [compare(view), view.part || !data.audit ? empty(view) : null, groups(view), recompute(view), rests(view)];
+      : [compare(view), view.part || !data.audit ? empty(view) : null, groups(view), view.part ? null : absent(), recompute(view), rests(view)];
     const main = h("main", {});
     add(main, [first(view), contents(body), ...body]);
     root.replaceChildren(main);
@@ -51,6 +51,10 @@ function contents(body: (HTMLElement | null)[]): HTMLElement {
 function empty(view: View): HTMLElement {
   const { n_rows } = view.part ?? { n_rows: 0 };
   return h("section", { id: "far", class: "empty" }, h("h2", {}, "Nobody is affected"), h("p", {}, `All ${n_rows.toLocaleString("en")} rows have the favourable outcome, so nothing has to change. There is nothing to draw, and no number below is missing.`));
+}
+
+function absent(): HTMLElement {
+  return h("section", { id: "people", class: "empty" }, h("h2", {}, "People and directions were left out"), h("p", {}, "This audit was read from a file without its members: it holds the groups' numbers and none of the people, so there is no curve, no direction and no list to show."));
 }
 
 /** Keep the section that is being read in the address. */

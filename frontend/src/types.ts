@@ -135,6 +135,7 @@ export interface Gap {
 export interface Audited {
   by: string;
   members: boolean;
+  finding: string;
   verdict: string[];
   level: number;
   limits: Ref;
@@ -188,7 +189,6 @@ export interface Data {
   facts: string[];
   people: string;
   cost_unit: string;
-  cost_meaning: string;
   question: string;
   answer: string;
   badge: string;
@@ -200,5 +200,5 @@ export interface Data {
   audit?: Audited;
   comparison?: Compared;
   rests: { pairs: [string, string][]; notes: string[]; command: string };
-  live?: { groups: string[]; n_directions: number; recompute: boolean; limit_s: number };
+  live?: { groups: string[]; n_directions: number; recompute: boolean; limit_s: number; job: string; version: number };
 }

@@ -1,7 +1,7 @@
 // What the sections share: the data, the reader's choice, and the part of the data that is shown.
 import type { Source, Values } from "./source";
 import type { State } from "./state";
-import type { Data, Explained, Series } from "./types";
+import type { Audited, Data, Explained, Group, Series } from "./types";
 
 export interface View {
   source: Source;
@@ -45,6 +45,20 @@ export class Curve {
   private index(at: number): number {
     return Math.min(at, this.count.length - 1);
   }
+}
+
+export const MOST_GROUPS = 6; // drawn; the tables have all
+
+/** The groups that charts draw, in one order and so in one colour each: of many, those that pay most. */
+export function drawnGroups(audit: Audited): { drawn: Group[]; more: number } {
+  const judged = audit.groups.filter((g) => g.judged && !g.whole && g.affected > 0);
+  if (judged.length > MOST_GROUPS) judged.sort((a, b) => (b.score ?? 0) - (a.score ?? 0));
+  return { drawn: judged.slice(0, MOST_GROUPS), more: Math.max(judged.length - MOST_GROUPS, 0) };
+}
+
+/** Which groups a chart leaves out, in words. */
+export function leftOut(more: number): string {
+  return `Drawn are the ${MOST_GROUPS} groups that pay most; ${more} more ${more === 1 ? "is" : "are"} in the table of groups.`;
 }
 
 /** The position of the whole budget among the limits. */

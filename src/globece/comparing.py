@@ -19,6 +19,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 
 Unit = Literal["cost", "share", "text"]
 ELSE = "everybody else"
+GAP = "gap in score"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Comparison(Shown):
 
         ``nan`` where that could not be computed.
         """
-        gaps = [row.difference for row in self.rows if row.measure.startswith("gap in score")]
+        gaps = [row.difference for row in self.rows if row.measure.startswith(GAP)]
         if isinstance(self.a, Audit):
             return float(np.max(gaps)) if gaps else float("nan")
         return self["score"].difference
@@ -262,7 +263,7 @@ def _gaps(a: Audit, b: Audit, of: tuple[_Rows, ...], paired: bool, z: float) -> 
             sides.append((float(abs(vg - vo)), sign * (ig - io), float(vg - vo)))
         (ga, ia, _), (gb, ib, _) = sides
         half, d = _interval(ia, ib, paired, z), gb - ga
-        called = f"gap in score: {group} and {other or ELSE}"
+        called = f"{GAP} between {group} and {other or ELSE}"
         found.append(ComparedMeasure(called, "cost", ga, gb, d, d - half, d + half, True))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,15 @@ def german() -> tuple[gce.Explanation, gce.Explanation, gce.About]:
         title="German Credit",
         people="applicants",
         favourable="good risk",
+        model="logistic regression",
         units={"Month-Duration": "months", "Credit-Amount": "DM"},
+        labels={
+            "Month-Duration": "loan duration",
+            "Credit-Amount": "credit amount",
+            "Existing-Account-Status": "checking account",
+            "Credit-History": "credit history",
+            "Purpose": "purpose",
+        },
         values={code: text.split(": ", 1)[1] for code, text in CODES.items()},
         seed=0,
         include_rows=True,
@@ -50,7 +59,15 @@ def compas() -> tuple[gce.Audit, gce.About]:
     model = pipeline("logistic", space, 0).fit(data.frame, data.outcome)
     wishes: dict[str, Any] = {"by": "Race", "favourable": 1, "space": space, "training_rows": "all"}
     au = gce.audit(model, data.frame, rng=0, **wishes)
-    return au, gce.About(title="COMPAS", people="defendants", favourable="not expected to reoffend")
+    about = gce.About(
+        title="COMPAS",
+        people="defendants",
+        favourable="not expected to reoffend",
+        model="logistic regression",
+        units={"Time_Served": "days"},
+        labels={"Priors_Count": "number of priors", "Time_Served": "time served", "C_Charge_Degree": "charge degree"},
+    )
+    return au, about
 
 
 def drawn(browser: Browser, address: str, name: str, *, whole: bool) -> None:
@@ -73,7 +90,9 @@ def main() -> None:
         place = Path(folder)
         logistic.save_html(place / "german.html", about=about)
         au.save_html(place / "compas.html", about=words)
-        gce.compare(logistic, boosting, names=("logistic", "boosting")).save_html(place / "compare.html", about=about)
+        gce.compare(logistic, boosting, names=("logistic", "boosting")).save_html(
+            place / "compare.html", about=replace(about, model="")
+        )
         for name in ("german", "compas"):
             address = (place / f"{name}.html").as_uri()
             drawn(browser, address, f"{name}-officer", whole=False)

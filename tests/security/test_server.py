@@ -233,17 +233,18 @@ def test_a_job_can_be_cancelled_and_keeps_its_best() -> None:
     from tests.live import credit
 
     inner = credit()[0]
-    slow = threading.Event()
+    slow, asked = threading.Event(), threading.Event()
 
     def model(X: Any) -> Any:
         if slow.is_set():
+            asked.set()
             time.sleep(0.02)
         return inner(X)
 
     with running(prepared(model=model)) as live:
         slow.set()
         name = json.loads(live.ask("POST", "/api/jobs", {"n_directions": 3})[2])["id"]
-        time.sleep(0.5)
+        assert asked.wait(30)
         assert live.ask("DELETE", f"/api/jobs/{name}")[0] == 200
         slow.clear()
         told = live.ended(name)
@@ -303,3 +304,14 @@ def test_a_slow_client_does_not_block_others(live: Live) -> None:
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
         connection.close()
+
+
+def test_the_page_is_there_before_the_result_is(live: Live) -> None:
+    data = Page({"format": "globece.page", "version": 1}).binary()
+    rooms = serving.Rooms(Limits(), load=lambda: data)
+    with running(rooms) as early:
+        assert early.ask("GET", "/")[0] == 200
+        status, _, text = early.ask("GET", "/api/page")
+        assert (status, json.loads(text)["stage"]) == (202, "reading the result file")
+        rooms.begin()
+        assert early.ask("GET", "/api/page")[::2] == (200, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import json
@@ -14,10 +15,13 @@ import pytest
 
 import globece as gce
 from globece import rays
+from globece.auditing.verdict import worst_first
 from globece.errors import InvalidParameterError
+from globece.page import words
 from globece.page.arrays import Page
 from globece.page.html import document
 from globece.page.pages import page_of
+from tests.live import audited
 from tests.problems import approve, mixed_frame, mixed_space
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--"
@@ -158,6 +162,50 @@ def test_nobody_affected_and_nobody_with_recourse_have_pages() -> None:
     none = page_of(gce.explain(lambda X: np.zeros(len(X)), X, favourable=1, rng=0)).data
     assert none["badge"] == "nothing found"
     assert "No way out was found" in none["answer"]
+
+
+def test_the_answer_gives_the_average_cost_in_a_features_own_units(ex: gce.Explanation) -> None:
+    found = words.example(ex)
+    assert found is not None
+    f, change = found
+    assert ex.cost.change(f, np.array([0.0]), np.array([abs(change)]))[0] == pytest.approx(1.0)
+    about = gce.About(people="applicants", labels={f.name: "the thing"}, units={f.name: "pounds"})
+    said = page_of(ex, about).data["answer"]
+    how = "raising" if change > 0 else "lowering"
+    assert f"as much as {how} the thing by {ex.average_cost * abs(change):.3g} pounds." in said
+    assert f"of the {ex.n_affected} applicants affected" in said
+
+
+def test_code_that_computes_it_again_has_what_is_known_and_leaves_the_rest_open(ex: gce.Explanation) -> None:
+    command = page_of(ex).data["rests"]["command"]
+    ast.parse(command)
+    asked = {
+        k.arg: ast.unparse(k.value)
+        for node in ast.walk(ast.parse(command))
+        if isinstance(node, ast.Call)
+        for k in node.keywords
+    }
+    assert (asked["rng"], asked["favourable"], asked["n_directions"]) == ("...", "...", str(ex.n_directions))
+    fixed = [f.name for f in ex.space.features if f.immutable]
+    assert ast.literal_eval(asked.get("immutable", "[]")) == fixed
+    assert "rng=7" in page_of(ex, gce.About(seed=7)).data["rests"]["command"]
+    assert page_of(ex, gce.About(command="make it")).data["rests"]["command"] == "make it"
+    hostile = page_of(ex, gce.About(favourable="yes\nimport os")).data["rests"]["command"]
+    assert "\nimport os" not in hostile
+
+
+def test_decisions_are_the_worst_first_and_the_heading_is_about_the_verdict() -> None:
+    au = audited(300)
+    data = page_of(au).data
+    ast.parse(data["rests"]["command"])
+    assert "by='sex'" in data["rests"]["command"]
+    assert "permutations=99" in data["rests"]["command"]
+    first = worst_first(au.comparisons)[0]
+    assert (data["audit"]["decisions"][0]["group"], first.decision.conclusion) == (first.group, au.verdict.conclusion)
+    gap = f"{abs(first.gaps['score'].value):.2f}"
+    assert gap in data["answer"]
+    assert "counts as relevant" in data["answer"]
+    assert data["audit"]["finding"]
 
 
 def test_same_result_same_bytes(ex: gce.Explanation) -> None:

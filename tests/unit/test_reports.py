@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
+import tracemalloc
 import zipfile
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ import globece as gce
 from globece.cli import main
 from globece.errors import FileFormatError, InvalidParameterError
 from globece.page import evidence
+from globece.page.pages import page_of
 from tests.live import audited, credit
 
 
@@ -69,13 +74,39 @@ def test_a_zip_holds_the_same_and_is_the_same_each_time(table: Path, written: Pa
     assert evidence.read(tmp_path / "a.zip") == evidence.read(written)
 
 
-@pytest.mark.parametrize("name", ["page.html", "config.json", "rules.csv"])
+NAMES = ["page.html", "config.json", "directions.csv", "profile.csv", "rules.csv"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_changed_file_is_named(table: Path, written: Path, tmp_path: Path, name: str) -> None:
     found = evidence.read(written)
+    assert sorted(found) == sorted([*NAMES, "manifest.json"])
     evidence.write(tmp_path / "r", {**found, name: found[name] + b" "})
     done = run("verify-report", tmp_path / "r", "--data", table)
     assert done.exit_code == 3
     assert f"{name} was changed" in done.output
+
+
+def test_a_file_too_many_or_too_few_is_named(table: Path, written: Path, tmp_path: Path) -> None:
+    found = evidence.read(written)
+    for more in ("notes.txt", ".hidden"):
+        evidence.write(tmp_path / f"with{more}", {**found, more: b"x"})
+        done = run("verify-report", tmp_path / f"with{more}", "--data", table)
+        assert (done.exit_code, f"{more} is not in the manifest" in done.output) == (3, True)
+    evidence.write(tmp_path / "few.zip", {name: text for name, text in found.items() if name != "rules.csv"})
+    done = run("verify-report", tmp_path / "few.zip", "--data", table)
+    assert (done.exit_code, "rules.csv is missing" in done.output) == (3, True)
+
+
+def test_the_command_that_a_report_names_writes_the_same_report(
+    table: Path, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = json.loads((written / "config.json").read_text())["about"]["command"]
+    assert "--budget" not in command  # the default is not repeated
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / table.name).write_bytes(table.read_bytes())
+    assert run(*shlex.split(command)[1:], "--date", "2026-01-31").exit_code == 0
+    assert evidence.read(tmp_path / "report.zip") == evidence.read(written)
 
 
 def test_a_forged_manifest_does_not_help(table: Path, written: Path, tmp_path: Path) -> None:
@@ -155,6 +186,33 @@ def test_a_zip_with_paths_is_refused(tmp_path: Path, name: str) -> None:
         archive.writestr(name, b"x")
     with pytest.raises(FileFormatError, match="folders"):
         evidence.read(tmp_path / "r.zip")
+
+
+def test_a_zip_that_is_damaged_or_lies_is_refused_and_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "r.zip"
+    found = {"a.csv": b"x,y\n" * 2000, "manifest.json": b"{}" * 500}
+    evidence.write(path, found)
+    whole = path.read_bytes()
+    assert evidence.read(path) == found
+    for at, flip in product(range(len(whole)), (0x01, 0x08, 0x80)):  # an error in words, or the files as they were
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ flip]) + whole[at + 1 :])
+        with suppress(FileFormatError):
+            assert set(evidence.read(path).values()) <= set(found.values())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("big.csv", bytes(64 << 20))
+    lying = bytearray(path.read_bytes())
+    entry = lying.rfind(b"PK\x01\x02")
+    lying[entry + 24 : entry + 28] = (100).to_bytes(4, "little")  # says that it unpacks to 100 bytes
+    path.write_bytes(lying)
+    tracemalloc.start()
+    with pytest.raises(FileFormatError, match="neither a folder nor a zip"):
+        evidence.read(path)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.csv", b"x")
+    with pytest.raises(FileFormatError, match="packed"):
+        evidence.read(path)
 
 
 def test_what_is_no_report_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +325,24 @@ def test_two_audits_are_compared_by_their_gap(tmp_path: Path) -> None:
     found.save_html(tmp_path / "page.html")
     with pytest.raises(InvalidParameterError, match="two explanations or two audits"):
         gce.compare(au, au.explanation)
+
+
+def test_the_page_of_a_comparison_says_no_more_than_the_interval_does() -> None:
+    a, b = explained(4.0), explained(6.0)
+    worse, same = (page_of(gce.compare(a, x, names=("March", "June"))).data for x in (b, a))
+    assert (worse["badge"], worse["tone"]) == ("worse", "bad")
+    assert f"June is worse by {gce.compare(a, b)['score'].difference:.2f}" in worse["comparison"]["text"]
+    assert "95% interval" in worse["answer"]
+    assert (same["badge"], same["comparison"]["text"]) == ("the same", "By the score, the two are the same")
+    unsure = gce.compare(a, explained(4.05, n=12), names=("March", "June"))
+    assert unsure["score"].said == "no difference shown"
+    assert "no difference between the two is shown" in page_of(unsure).data["comparison"]["text"]
+    none = page_of(gce.compare(explained(-1.0), a)).data
+    assert (none["badge"], none["tone"]) == ("unknown", "unknown")
+    au = audited(300)
+    audits = page_of(gce.compare(au, au)).data
+    assert "gap in score between" in audits["answer"]
+    assert "less equal" in audits["question"]
 
 
 @pytest.mark.parametrize(

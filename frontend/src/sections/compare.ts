@@ -8,7 +8,11 @@ export function compare(view: View): HTMLElement | null {
   if (!found) return null;
   const show = (unit: string, value: number | string | null) =>
     value === null ? format.UNKNOWN : typeof value === "string" ? value : unit === "share" ? format.share(value) : format.cost(value);
-  const delta = (unit: string) => (v: number) => (unit === "share" ? `${(v * 100).toFixed(1)} points` : format.cost(v));
+  const delta = (unit: string, like?: number) => (v: number) => (unit === "share" ? `${(v * 100).toFixed(1)} points` : format.cost(v, format.UNKNOWN, like));
+  const interval = (unit: string, low: number, high: number) => {
+    const said = delta(unit, Math.max(Math.abs(low), Math.abs(high)));
+    return `${format.signed(low, said)} to ${format.signed(high, said)}`;
+  };
   return h(
     "section",
     { id: "compare", "aria-labelledby": "compare-head" },
@@ -21,7 +25,7 @@ export function compare(view: View): HTMLElement | null {
         show(r.unit, r.a),
         show(r.unit, r.b),
         r.unit === "text" ? "" : format.signed(r.difference, delta(r.unit)),
-        r.low === null || r.high === null ? "" : `${format.signed(r.low, delta(r.unit))} to ${format.signed(r.high, delta(r.unit))}`,
+        r.low === null || r.high === null ? "" : interval(r.unit, r.low, r.high),
         r.said,
       ]),
       [1, 2, 3, 4],

@@ -4,10 +4,16 @@ import { details, h, table } from "../dom";
 import { svg } from "../dom";
 import * as format from "../format";
 import type { Series } from "../types";
-import { Curve, found, last, limitAt, position, type View } from "../view";
+import { Curve, drawnGroups, found, last, leftOut, limitAt, position, type View } from "../view";
 import { steps } from "./first";
 
-const MARGIN = { left: 52, right: 96 };
+const LEFT = 52;
+
+/** Room at the right for the longest label of a line, the same under both charts so that their axes agree. */
+function right(lines: Line[], width: number): number {
+  const longest = Math.max(0, ...lines.map((line) => line.short.length));
+  return Math.min(Math.max(24 + 7.2 * longest, 60), width < 560 ? 96 : 220);
+}
 
 interface Line {
   name: string;
@@ -55,11 +61,13 @@ export function far(view: View): HTMLElement {
     return section;
   }
   const lines = curves(view, total);
+  const more = view.data.audit ? drawnGroups(view.data.audit).more : 0;
   section.append(
     h("h3", {}, "Coverage by the most that anybody pays"),
     profile(view, lines),
+    more ? h("p", { class: "aside" }, leftOut(more)) : "",
     h("h3", {}, `Minimum cost of each ${part.histogram.none ? "affected input that has recourse" : "affected input"}`),
-    distribution(view),
+    distribution(view, lines),
     details(
       "The same as a table",
       table(
@@ -99,12 +107,11 @@ function at(curve: Curve, part: View["part"], share: number): number {
 function curves(view: View, total: Curve): Line[] {
   const { part, source, data } = view;
   if (data.audit) {
-    return data.audit.groups
-      .filter((g) => g.judged && !g.whole && g.series && g.series.n > 0)
-      .slice(0, 7)
+    return drawnGroups(data.audit)
+      .drawn.filter((g) => g.series && g.series.n > 0)
       .map((g, i) => ({
         name: g.name,
-        short: g.name,
+        short: format.short(g.name, 26),
         curve: new GroupCurve(view, g.series!),
         colour: colour(i),
         dash: dash(i),
@@ -144,8 +151,9 @@ function profile(view: View, lines: Line[]): HTMLElement {
       const i = position(view);
       const x = Math.min(limitAt(view, i), end);
       move(x, end);
+      const on = Math.min(i, points - 1); // beyond the chart a dot stays at the end of its line
       lines.forEach((line, j) =>
-        dots[j].setAttribute("transform", `translate(${overlay.x(x)},${overlay.y(line.curve.coverage(i) * 100)})`),
+        dots[j].setAttribute("transform", `translate(${overlay.x(x)},${overlay.y(line.curve.coverage(on) * 100)})`),
       );
     };
     follow();
@@ -160,8 +168,8 @@ function profile(view: View, lines: Line[]): HTMLElement {
       return Plot.plot({
         width,
         height,
-        marginLeft: MARGIN.left,
-        marginRight: MARGIN.right,
+        marginLeft: LEFT,
+        marginRight: right(lines, width),
         marginBottom: 46,
         x: { label: `${width < 500 ? "limit on" : "limit on cost: the most that anybody pays, in units of"} cost (budget ${part.budget})`, domain: [0, end], labelAnchor: "left" },
         y: { label: "covered (%)", domain: [0, 100], grid: true, ticks: 5 },
@@ -174,7 +182,7 @@ function profile(view: View, lines: Line[]): HTMLElement {
           ...lines.map((line) =>
             Plot.lineY(steps(line.curve, points, step), { x: "limit", y: "share", curve: "step-after", stroke: line.colour, strokeWidth: line.wide, strokeDasharray: line.dash }),
           ),
-          Plot.text(labels, { x: end, y: "at", dx: 8, text: (r: { line: Line }) => r.line.short, textAnchor: "start", fill: "var(--ink)", textOverflow: "ellipsis", lineWidth: 8 }),
+          Plot.text(labels, { x: end, y: "at", dx: 8, text: (r: { line: Line }) => r.line.short, textAnchor: "start", fill: "var(--ink)", textOverflow: "ellipsis", lineWidth: width < 560 ? 8 : 20 }),
           Plot.dot(labels, { x: end, y: "at", dx: 3, r: 2.5, fill: (r: { line: Line }) => r.line.colour, clip: false }),
         ],
       }) as never;
@@ -215,7 +223,7 @@ function dragging(view: View, overlay: Overlay): void {
   });
 }
 
-function distribution(view: View): HTMLElement {
+function distribution(view: View, lines: Line[]): HTMLElement {
   const { part, state } = view;
   const { edges, counts, none } = part.histogram;
   const rows = counts.flatMap((bins, d) =>
@@ -231,8 +239,8 @@ function distribution(view: View): HTMLElement {
       Plot.plot({
         width,
         height: 190,
-        marginLeft: MARGIN.left,
-        marginRight: MARGIN.right,
+        marginLeft: LEFT,
+        marginRight: right(lines, width),
         marginBottom: 46,
         x: { label: `minimum ${view.data.cost_unit}`, domain: [0, end], labelAnchor: "left" },
         y: { label: "affected inputs", grid: true, ticks: 4 },

@@ -3,12 +3,12 @@ import { Plot, colour, dash, figure } from "../chart";
 import { h } from "../dom";
 import * as format from "../format";
 import type { Group } from "../types";
-import { Curve, type View } from "../view";
+import { Curve, drawnGroups, leftOut, type View } from "../view";
 
 export function first(view: View): HTMLElement {
   const { data } = view;
   const everybody = Object.values(data.explanations)[0];
-  const ways = data.kind === "explanation" && everybody ? everybody.directions : [];
+  const ways = data.kind === "explanation" && everybody?.n_covered ? everybody.directions : [];
   return h(
     "header",
     { class: "first", id: "first" },
@@ -46,6 +46,7 @@ export function first(view: View): HTMLElement {
         : null,
       picture(view),
     ),
+    view.live ? h("p", { id: "preliminary", class: "aside", role: "status" }) : null,
     h("ul", { class: "rests" }, data.rests_line.map((line) => h("li", {}, line))),
     h("p", { class: "aside" }, data.not_said),
   );
@@ -54,8 +55,8 @@ export function first(view: View): HTMLElement {
 function picture(view: View): HTMLElement | null {
   const audit = view.data.audit;
   if (audit) {
-    const judged = audit.groups.filter((g) => g.judged && !g.whole && g.affected > 0);
-    return judged.length ? groupCosts(view, judged) : null;
+    const { drawn, more } = drawnGroups(audit);
+    return drawn.length ? groupCosts(view, drawn, more) : null;
   }
   const parts = Object.entries(view.data.explanations).filter(([, part]) => part.n_covered > 0);
   if (!parts.length) return null;
@@ -101,8 +102,7 @@ export function steps(curve: { coverage(at: number): number }, points: number, s
 }
 
 /** Costs of each group: a histogram, and below it the average with its interval. */
-function groupCosts(view: View, groups: Group[]): HTMLElement {
-  const shown = groups.slice(0, 6);
+function groupCosts(view: View, shown: Group[], more: number): HTMLElement {
   const rows = shown.flatMap((g, i) =>
     g.histogram.shares.map((share, j) => ({
       group: g.name,
@@ -114,7 +114,8 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
   );
   const budget = Object.values(view.data.explanations)[0]?.budget ?? 10;
   const edge = Math.max(...shown.map((g) => g.histogram.edges[g.histogram.edges.length - 1]));
-  const room = edge * 0.16;
+  const some = shown.some((g) => g.histogram.none > 0);
+  const room = some ? edge * 0.16 : 0;
   const none = shown.map((g, i) => ({ group: g.name, share: g.histogram.none * 100, fill: colour(i) }));
   const means = shown.map((g) => ({
     group: g.name,
@@ -125,35 +126,44 @@ function groupCosts(view: View, groups: Group[]): HTMLElement {
   const label = `Cost by group. ${shown
     .map((g) => `${g.name}: ${format.cost(g.score)} on average, ${format.share(g.histogram.none)} without recourse`)
     .join("; ")}`;
-  return figure(label, (width) =>
+  const element = figure(label, (width) =>
     Plot.plot({
       width,
-      height: 60 + 64 * shown.length,
+      height: 60 + (some ? 76 : 64) * shown.length,
       marginLeft: 8,
       marginRight: 8,
       marginTop: 16,
       marginBottom: 38,
-      x: { label: width < 620 ? `cost of recourse (budget ${budget})` : `cost of recourse (line and dot: the group's mean with its interval, no recourse counted as the budget of ${budget})`, labelAnchor: "left", domain: [0, edge + room], ticks: 6 },
-      y: { axis: null, domain: [0, Math.max(...rows.map((r) => r.share), ...none.map((r) => r.share)) * 1.3] },
+      x: { label: `cost of recourse (budget ${budget})`, labelAnchor: "left", domain: [0, edge + room], ticks: 6 },
+      y: { axis: null, domain: [0, Math.max(...rows.map((r) => r.share), ...(some ? none.map((r) => r.share) : [])) * (some ? 1.9 : 1.3)] },
       fy: { domain: shown.map((g) => g.name), axis: null, padding: 0.12 },
       marks: [
         Plot.ruleY([0], { stroke: "var(--faint)" }),
         Plot.rectY(rows, { fy: "group", x1: "x1", x2: "x2", y: "share", fill: "fill", fillOpacity: 0.75, insetRight: 1 }),
-        Plot.rectY(none, { fy: "group", x1: edge + room * 0.3, x2: edge + room * 0.8, y: "share", fill: "none", stroke: "fill", strokeWidth: 1.5, strokeDasharray: "3 2" }),
-        Plot.text(none, { fy: "group", x: edge + room * 0.55, y: "share", dy: -7, text: (r: { share: number }) => `${r.share.toFixed(1)}% without`, fill: "var(--ink)" }),
+        !some ? null : Plot.rectY(none, { fy: "group", x1: edge + room * 0.3, x2: edge + room * 0.8, y: "share", fill: "none", stroke: "fill", strokeWidth: 1.5, strokeDasharray: "3 2" }),
+        !some ? null : Plot.text(none, { fy: "group", x: edge + room, y: "share", dy: -7, textAnchor: "end", text: (r: { share: number }) => `${r.share.toFixed(1)}% none`, fill: "var(--ink)" }),
         Plot.ruleY(means, { fy: "group", y: 0, x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 3 }),
         Plot.dot(means, { fy: "group", x: "score", y: 0, r: 5, fill: "var(--ink)", stroke: "var(--paper)" }),
         Plot.text(shown, {
           fy: "name",
           frameAnchor: "top-right",
-          dx: -room * 0.2,
-          text: (g: Group) => `${g.name}: ${format.cost(g.score)} (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`,
+          text: (g: Group) => `${format.short(g.name, width < 500 ? 18 : 60)}: ${format.cost(g.score)} (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`,
           fill: "var(--ink)",
           fontWeight: 600,
         }),
       ],
     }) as never,
   );
+  element.append(
+    h(
+      "figcaption",
+      {},
+      h("span", {}, "Bars: people by cost. Dot and line: the group's mean and its interval."),
+      h("span", {}, some ? `Dashed: no recourse within the budget; they count as the full budget of ${budget} in the mean.` : `Everybody has recourse within the budget of ${budget}.`),
+      more > 0 ? h("span", {}, leftOut(more)) : null,
+    ),
+  );
+  return element;
 }
 
 export { colour, dash };

@@ -1,6 +1,6 @@
 // Groups: the decisions with their intervals and margins, the measures, the exchange, checks and subgroups.
 import { Plot, figure } from "../chart";
-import { details, h, table } from "../dom";
+import { captioned, details, h, table } from "../dom";
 import * as format from "../format";
 import type { Audited, Decision } from "../types";
 import type { View } from "../view";
@@ -11,9 +11,10 @@ export function groups(view: View): HTMLElement | null {
   return h(
     "section",
     { id: "groups", "aria-labelledby": "groups-head" },
-    h("h2", { id: "groups-head" }, finding(audit)),
-    audit.verdict.map((line) => h("p", { class: "text" }, line)),
+    h("h2", { id: "groups-head" }, audit.finding),
     decisions(audit),
+    h("h3", {}, "The verdict in words"),
+    audit.verdict.map((line) => h("p", { class: "text" }, line)),
     h("h3", {}, "Each group"),
     measures(audit),
     exchange(audit),
@@ -27,23 +28,19 @@ export function groups(view: View): HTMLElement | null {
   );
 }
 
-function finding(audit: Audited): string {
-  const worst = audit.decisions[0];
-  if (!worst) return "No two groups can be compared";
-  const more = audit.decisions.filter((d) => d.conclusion === worst.conclusion).length - 1;
-  return `${worst.group} against ${worst.other}: ${worst.conclusion}${more ? `, and ${more} more like it` : ""}`;
-}
-
 function text(d: object & { unit?: string }): (v: number) => string {
   return d.unit === "share" ? (v) => `${(v * 100).toFixed(1)} points` : (v) => format.cost(v);
 }
 
 function interval(d: { low: number | null; high: number | null; unit?: string }): string {
   if (d.low === null || d.high === null) return format.UNKNOWN;
-  return `${format.signed(d.low, text(d))} to ${format.signed(d.high, text(d))}`;
+  const like = Math.max(Math.abs(d.low), Math.abs(d.high)); // both ends as precise as the larger
+  const said = d.unit === "share" ? text(d) : (v: number) => format.cost(v, format.UNKNOWN, like);
+  return `${format.signed(d.low, said)} to ${format.signed(d.high, said)}`;
 }
 
 function decisions(audit: Audited): HTMLElement {
+  if (!audit.decisions.length) return h("p", { class: "empty" }, "There is no comparison to show: it takes two groups that are large enough.");
   const known = audit.decisions.filter((d) => d.value !== null);
   return h(
     "div",
@@ -52,7 +49,7 @@ function decisions(audit: Audited): HTMLElement {
     known.length ? forest(known) : null,
     table(
       `One row per comparison: the group's score minus the other's, in units of cost. All ${(100 * (1 - audit.level)).toFixed(0)}% intervals hold at once.`,
-      ["Group", "against", "Gap", "Interval", "p, corrected", "Margin", "Conclusion"],
+      ["Group", "Against", "Gap", "Interval", "p, corrected", "Margin", "Conclusion"],
       audit.decisions.map((d) => [
         d.group,
         d.other,
@@ -66,7 +63,7 @@ function decisions(audit: Audited): HTMLElement {
     ),
     details(
       "Gaps in coverage, average cost and rejections",
-      table("The group's minus the other's", ["Group", "against", "Measure", "Gap", "Interval", "p, corrected"], audit.gaps.map((g) => [g.group, g.other, g.measure, format.signed(g.value, text(g)), interval(g), chance(g.p)]), [3, 4, 5]),
+      table("The group's minus the other's", ["Group", "Against", "Measure", "Gap", "Interval", "p, corrected"], audit.gaps.map((g) => [g.group, g.other, g.measure, format.signed(g.value, text(g)), interval(g), chance(g.p)]), [3, 4, 5]),
     ),
   );
 }
@@ -77,7 +74,7 @@ function chance(p: number | null): string {
 
 function forest(rows: Decision[]): HTMLElement {
   const scale = 1;
-  const name = (d: Decision) => `${d.group} − ${d.other}`;
+  const name = (d: Decision) => `${format.short(d.group, 20)} − ${format.short(d.other, 20)}`;
   const drawn = rows.slice(0, 30).map((d, i) => ({ name: `${i + 1}. ${name(d)}`, value: d.value! * scale, low: (d.low ?? NaN) * scale, high: (d.high ?? NaN) * scale, margin: (d.margin ?? NaN) * scale, tone: d.tone }));
   const ends = drawn.flatMap((d) => [d.low, d.high, d.value, d.margin, -d.margin]).filter(Number.isFinite);
   const reach = Math.max(1e-9, ...ends.map(Math.abs)) * 1.08;
@@ -90,14 +87,14 @@ function forest(rows: Decision[]): HTMLElement {
       marginLeft: narrow ? 8 : Math.min(320, width * 0.42),
       marginRight: 10,
       marginBottom: 40,
-      x: { label: "gap in score (cost); band: the relevance margin", domain: [-reach, reach], grid: true, labelAnchor: "left" },
+      x: { label: narrow ? "gap in score (cost)" : "gap in score (cost); band: the relevance margin", domain: [-reach, reach], grid: true, labelAnchor: "left" },
       y: { domain: drawn.map((d) => d.name), label: null, axis: narrow ? null : "left", tickSize: 0 },
       marks: [
         Plot.rect(drawn.filter((d) => Number.isFinite(d.margin)), { y: "name", x1: (d: { margin: number }) => -d.margin, x2: "margin", fill: "var(--band)", insetTop: 3, insetBottom: 3 }),
         Plot.ruleX([0], { stroke: "var(--ink)" }),
         Plot.ruleY(drawn.filter((d) => Number.isFinite(d.low)), { y: "name", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 2 }),
         Plot.dot(drawn, { y: "name", x: "value", r: 5, fill: (d: { tone: string }) => `var(--${d.tone})`, stroke: "var(--ink)", symbol: (d: { tone: string }) => ({ bad: "diamond", good: "circle", open: "triangle", unknown: "square" })[d.tone as "bad"] }),
-        narrow ? Plot.text(drawn, { y: "name", frameAnchor: "left", text: "name", dy: -16, textAnchor: "start", fill: "var(--ink)" }) : null,
+        narrow ? Plot.text(drawn, { y: "name", frameAnchor: "left", text: "name", dy: -16, textAnchor: "start", fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: 4 }) : null,
       ],
       symbol: { type: "identity" },
       color: { type: "identity" },
@@ -114,17 +111,21 @@ function measures(audit: Audited): HTMLElement {
       format.count(g.n),
       format.count(g.affected),
       format.share(g.rejection_rate),
-      format.share(g.coverage),
-      format.cost(g.average_cost, format.NONE),
-      format.cost(g.quantiles[2], format.NONE),
-      `${format.cost(g.score)}${g.score_interval[0] === null ? "" : ` (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`}`,
+      ...(g.affected
+        ? [
+            format.share(g.coverage),
+            format.cost(g.average_cost, format.NONE),
+            format.cost(g.quantiles[2], format.NONE),
+            `${format.cost(g.score)}${g.score_interval[0] === null ? "" : ` (${format.cost(g.score_interval[0])} to ${format.cost(g.score_interval[1])})`}`,
+          ]
+        : ["–", "–", "–", "–"]),
       g.judged ? g.note : g.note || "too small to be compared",
     ]),
     [1, 2, 3, 4, 5, 6, 7],
   );
 }
 
-/** The exchange matrix: darker is worse, with a key. */
+/** The exchange matrix: the worse, the further from the paper (on white: the darker), with a key. */
 function exchange(audit: Audited): HTMLElement | null {
   const { of, to, measures: all } = audit.exchange;
   if (!of.length || !to.length) return null;
@@ -143,7 +144,7 @@ function exchange(audit: Audited): HTMLElement | null {
         h(
           "table",
           { class: "matrix" },
-          h("caption", {}, "Rows: whose directions. Columns: applied to whom, each person by directions that were chosen without them."),
+          captioned("Rows: whose directions. Columns: applied to whom, each person by directions that were chosen without them."),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Directions of"), to.map((name) => h("th", { scope: "col" }, name)))),
           h(
             "tbody",
@@ -163,7 +164,7 @@ function exchange(audit: Audited): HTMLElement | null {
           ),
         ),
       ),
-      h("p", { class: "matrix-key" }, `${show(better ? high : low)} `, [0, 1, 2, 3, 4].map((step) => h("span", { class: `swatch w${step}`, "aria-hidden": "true" })), ` ${show(better ? low : high)}: darker is worse`),
+      h("p", { class: "matrix-key" }, `best ${show(better ? high : low)} `, [0, 1, 2, 3, 4].map((step) => h("span", { class: `swatch w${step}`, "aria-hidden": "true" })), ` ${show(better ? low : high)} worst`),
     );
   };
   const names: Record<string, string> = { score: "score (cost)", coverage: "coverage", average_cost: "average cost" };

@@ -1,11 +1,17 @@
 // People: who changes what. Only the rows in sight are in the document, however many there are.
-import { h, replace, setText } from "../dom";
+import { h, printing, replace, setText } from "../dom";
 import * as format from "../format";
 import type { Values } from "../source";
 import { limitAt, position, type View } from "../view";
 
-const HEIGHT = 34; // pixels of a row
 const SHOWN = 14;
+const PRINTED = 1000; // rows; of more the first are printed, and that is said
+const NARROW = matchMedia("(max-width: 720px)"); // there a row has its changes on lines of their own
+
+/** Pixels of a row, as in page.css. */
+function rowHeight(): number {
+  return NARROW.matches ? 76 : 34;
+}
 
 export function people(view: View): HTMLElement {
   const { people: given, n_affected } = view.part;
@@ -39,6 +45,7 @@ class List {
   private down = false;
   private query = "";
   private chosen = -1;
+  private onPaper = false;
   private readonly row: Values;
   private readonly cost: Values;
   private readonly direction: Values;
@@ -75,10 +82,12 @@ class List {
       { id: "sort", change: () => this.sort(sort.value) },
       [["row", "row number"], ["cost", "cost, lowest first"], ["-cost", "cost, highest first"], ["direction", "direction"]].map(([value, text]) => h("option", { value }, text)),
     );
-    const head = h("div", { class: "row head", role: "row" }, ["Row", "Cost", "Direction", "Changes"].map((text) => h("span", { role: "columnheader" }, text)));
+    const head = h("div", { class: "row head", role: "row" }, ["Row", "Cost", "Direction", "Changes"].map((text, j) => h("span", { role: "columnheader", class: j < 2 ? "number" : j === 3 ? "changes" : undefined }, text)));
     this.box = h("div", { class: "list", role: "table", tabindex: 0, "aria-label": "What each person changes", "aria-rowcount": this.n + 1, scroll: () => this.draw(), keydown: (e: KeyboardEvent) => this.key(e) }, h("div", { role: "rowgroup" }, head), this.space);
     this.elements = [h("p", { class: "tools" }, h("label", { for: "search" }, "Search "), search, h("label", { for: "sort" }, " Sort by "), sort), this.status, this.box, this.person];
     view.state.listen(() => this.path());
+    NARROW.addEventListener("change", () => this.filter());
+    printing(this.box, () => this.print(true), () => this.print(false));
     this.filter();
   }
 
@@ -94,6 +103,7 @@ class List {
   }
 
   private filter(): void {
+    if (this.onPaper) return;
     const text = new Uint8Array(this.texts.length);
     const name = new Uint8Array(this.features.length);
     if (this.query) {
@@ -117,7 +127,7 @@ class List {
     });
     this.order = Uint32Array.from(kept);
     this.found = kept.length;
-    this.space.style.height = `${this.found * HEIGHT}px`;
+    this.space.style.height = `${this.found * rowHeight()}px`;
     this.box.scrollTop = 0;
     this.first = -1;
     setText(this.status, this.query ? `${format.count(this.found)} of ${format.count(this.n)} match` : `${format.count(this.n)} listed`);
@@ -125,13 +135,26 @@ class List {
   }
 
   private draw(): void {
-    const first = Math.max(0, Math.floor(this.box.scrollTop / HEIGHT) - 3);
+    if (this.onPaper) return;
+    const height = rowHeight();
+    const first = Math.max(0, Math.floor(this.box.scrollTop / height) - 3);
     if (first === this.first) return;
     this.first = first;
     const rows: HTMLElement[] = [];
     for (let at = first; at < Math.min(first + SHOWN + 6, this.found); at++) rows.push(this.line(at));
-    this.body.style.transform = `translateY(${first * HEIGHT}px)`;
+    this.body.style.transform = `translateY(${first * height}px)`;
     replace(this.body, rows);
+  }
+
+  /** On paper nothing scrolls: all rows that match, up to a limit. */
+  private print(begins: boolean): void {
+    this.onPaper = begins;
+    if (!begins) return this.filter();
+    const n = Math.min(this.found, PRINTED);
+    this.space.style.height = "auto";
+    this.body.style.transform = "none";
+    replace(this.body, Array.from({ length: n }, (_, at) => this.line(at)));
+    if (n < this.found) setText(this.status, `${format.count(this.found)} listed; the first ${format.count(n)} are printed`);
   }
 
   private line(at: number): HTMLElement {
@@ -159,8 +182,9 @@ class List {
     event.preventDefault();
     const now = this.order.indexOf(this.chosen);
     const to = Math.min(Math.max(now + step, 0), this.found - 1);
-    const top = to * HEIGHT;
-    if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 2 * HEIGHT) this.box.scrollTop = Math.max(0, top - 4 * HEIGHT);
+    const height = rowHeight();
+    const top = to * height;
+    if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 2 * height) this.box.scrollTop = Math.max(0, top - 4 * height);
     this.choose(to);
   }
 

@@ -1,9 +1,9 @@
 // Recompute with other constraints, weights, groups or n: progress, the best so far, and cancel.
-import { h, replace, setText } from "../dom";
+import { h, setText } from "../dom";
 import * as format from "../format";
-import { answer } from "../live";
+import { LOST, answer } from "../live";
 import { Source } from "../source";
-import type { View } from "../view";
+import { found, limitAt, position, type View } from "../view";
 
 interface Job {
   id: string;
@@ -45,47 +45,57 @@ export function recompute(view: View): HTMLElement | null {
     setText(says, "Stopping …");
     await answer(live.request(`/api/jobs/${job}`, { method: "DELETE" })).catch((error: Error) => setText(says, error.message));
   };
-  const run = async () => {
-    go.disabled = true;
-    stop.disabled = false;
-    try {
-      const started = await answer<Job>(live.request("/api/jobs", { method: "POST", body: JSON.stringify(asked()) }));
-      job = started.id;
-      let version = 0;
-      for (;;) {
-        const now = await answer<Job>(live.request(`/api/jobs/${job}`));
-        progress.max = Math.max(now.total, 1);
-        progress.value = now.done;
-        setText(says, told(now));
-        if (now.version > version) {
-          version = now.version;
-          if (now.state === "running") preview(best, now);
-        }
-        if (now.state !== "running") {
-          if (now.version) {
-            const page = await live.request(`/api/jobs/${job}/page`);
-            if (!page.ok) throw new Error(`The server answered ${page.status}.`);
-            view.state.choice.limit = null;
-            const text = told(now);
-            view.reload(Source.fromBinary(await page.arrayBuffer()));
-            const place = document.querySelector("#again .says");
-            if (place) place.textContent = text;
-            document.getElementById("again-go")?.focus({ preventScroll: true });
-            return;
-          }
-          break;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 200));
-      }
-    } catch (error) {
-      setText(says, (error as Error).message);
-    }
-    go.disabled = false;
-    stop.disabled = true;
+  const busy = (is: boolean) => {
+    go.disabled = is;
+    stop.disabled = !is;
   };
-  const best = h("div", { class: "best" });
+  /** Follow a computation to its end, whichever window began it; each better result becomes the page. */
+  const follow = async (id: string, seen: number, whose = ""): Promise<void> => {
+    job = id;
+    busy(true);
+    for (;;) {
+      const now = await answer<Job>(live.request(`/api/jobs/${id}`));
+      if (!section.isConnected) return; // the page was drawn anew, and its own section follows
+      progress.max = Math.max(now.total, 1);
+      progress.value = now.done;
+      setText(says, whose + told(now));
+      preliminary(now);
+      if (now.version > seen) {
+        const page = await live.request(`/api/jobs/${id}/page`);
+        if (!page.ok) throw new Error(`The server answered ${page.status}.`);
+        const source = Source.fromBinary(await page.arrayBuffer());
+        if (section.isConnected) redraw(view, source, whose + told(now));
+        return;
+      }
+      if (now.state !== "running") return busy(false);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  };
+  const running = async (whose = ""): Promise<void> => {
+    const { job: now } = await answer<{ job: Job | null }>(live.request("/api/jobs"));
+    if (!now) return;
+    const seen = now.id === data.live!.job ? data.live!.version : 0;
+    if (now.state === "running" || (seen && now.version > seen)) await follow(now.id, seen, whose);
+    else if (seen && says.textContent) setText(says, told(now)); // it ended while its result was being drawn
+  };
+  const run = async () => {
+    busy(true);
+    setText(says, "Starting …");
+    try {
+      const begun = await live.request("/api/jobs", { method: "POST", body: JSON.stringify(asked()) });
+      if (begun.status === 409) {
+        setText(says, ((await begun.json()) as { error: string }).error);
+        busy(false);
+        await running("Another computation runs already; this is its progress. ");
+      } else await follow((await answer<Job>(Promise.resolve(begun))).id, 0);
+    } catch (error) {
+      setText(says, error instanceof TypeError ? LOST : (error as Error).message);
+      busy(false);
+    }
+  };
+  running().catch(() => {}); // a lost connection is told once something is asked for
   const table = h("table", {}, h("caption", {}, "What may move, and what it costs"), h("thead", {}, h("tr", {}, ["Feature", "How it may move", "Weight"].map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, rows.map((r) => r.row)));
-  return h(
+  const section = h(
     "section",
     { id: "again", "aria-labelledby": "again-head" },
     h("h2", { id: "again-head" }, "Recompute under other conditions"),
@@ -93,8 +103,8 @@ export function recompute(view: View): HTMLElement | null {
     h("div", { class: "scroll low", tabindex: 0, role: "region", "aria-label": "Constraints and weights" }, table),
     h("p", { class: "tools" }, go, stop, progress),
     says,
-    best,
   );
+  return section;
 }
 
 function told(job: Job): string {
@@ -109,10 +119,44 @@ function told(job: Job): string {
   return state;
 }
 
-/** The best so far as a bar of coverage that grows; the whole page follows when the work is done. */
-function preview(place: HTMLElement, job: Job): void {
-  if (!job.best) return;
-  const bar = h("i");
-  bar.style.transform = `scaleX(${job.best.coverage})`;
-  replace(place, h("span", { class: "meter", role: "img", "aria-label": `Best so far: ${format.share(job.best.coverage)} covered` }, bar));
+/** While a better result is being computed, the first screen says so. */
+function preliminary(job: Job): void {
+  const place = document.getElementById("preliminary");
+  if (place) setText(place, job.state === "running" ? "This is the best result so far: a better one is still being looked for, and will be shown here." : "");
+}
+
+type Field = HTMLInputElement | HTMLSelectElement;
+
+/** What a reader fills in: it outlives a better result. */
+function fields(): Field[] {
+  return [...document.querySelectorAll<Field>("#people :is(input, select), #groups select, #try :is(input, select), #again :is(input, select)")];
+}
+
+function touched(): Map<string, string> {
+  const changed = (field: Field) => (field instanceof HTMLInputElement ? field.value !== field.defaultValue : !field.selectedOptions[0]?.defaultSelected && field.selectedIndex > 0);
+  return new Map(fields().filter(changed).map((field) => [field.id, field.value]));
+}
+
+/** Show a better result in place of the present one: same limit on cost, same place on the page. */
+function redraw(view: View, source: Source, said: string): void {
+  const { state, name } = view;
+  const next = source.data.explanations[name] ?? Object.values(source.data.explanations)[0];
+  if (state.choice.limit !== null && next) {
+    const cost = limitAt(view, position(view));
+    state.choice.limit = cost >= next.budget ? null : found(source.values(next.grid.limits), cost);
+  }
+  const [top, focus, kept] = [window.scrollY, document.activeElement?.id, touched()];
+  view.reload(source);
+  for (const field of fields()) {
+    const value = kept.get(field.id);
+    if (value === undefined || value === field.value) continue;
+    const now = field.value;
+    field.value = value;
+    if (field.value !== value) field.value = now; // a choice that is no longer there
+    else for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind));
+  }
+  window.scrollTo(0, top);
+  document.getElementById(focus || "again-go")?.focus({ preventScroll: true });
+  const place = document.querySelector("#again .says");
+  if (place) place.textContent = said;
 }

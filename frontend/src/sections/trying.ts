@@ -1,5 +1,5 @@
 // Try it yourself: one's own change, and whom it helps. The server asks the model; an answer takes milliseconds.
-import { h, replace, table } from "../dom";
+import { h, named, replace, table } from "../dom";
 import * as format from "../format";
 import { answer } from "../live";
 import type { Feature } from "../types";
@@ -47,7 +47,7 @@ export function trying(view: View): HTMLElement | null {
   const movable = view.data.features.filter((f) => f.movable);
   const moved = new Set(view.part.directions.flatMap((d) => [...d.moves.map((m) => m.feature), ...d.rules.map((r) => r.feature)]));
   movable.sort((a, b) => Number(moved.has(b.name)) - Number(moved.has(a.name)));
-  const controls = movable.slice(0, 40).map((f, i) => control(f, i, action, () => void ask()));
+  const controls = movable.slice(0, 40).map((f) => control(f, view.data.features.indexOf(f), action, () => void ask()));
   const reset = h("button", { type: "button", click: () => { action.clear(); section.querySelectorAll("input[type=range]").forEach((e) => { (e as HTMLInputElement).value = "0"; e.dispatchEvent(new Event("input")); }); section.querySelectorAll<HTMLSelectElement>("select[data-feature]").forEach((e) => (e.value = "")); action.clear(); void ask(); } }, "Reset");
   const section = h(
     "section",
@@ -63,7 +63,7 @@ function control(f: Feature, i: number, action: Map<string, number | string>, ch
   const id = `try-${i}`;
   if (f.kind === "categorical") {
     const select = h("select", { id, "data-feature": f.name, change: () => { if (select.value === "") action.delete(f.name); else action.set(f.name, f.ids![Number(select.value)]); changed(); } }, h("option", { value: "" }, "as it is"), f.values!.map((v, j) => h("option", { value: String(j) }, `becomes ${v}`)));
-    return h("p", {}, h("label", { for: id }, f.label), select);
+    return h("p", {}, h("label", { for: id }, named(f.label)), select);
   }
   const ordinal = f.kind === "ordinal";
   const span = ordinal ? f.values!.length - 1 : f.observed![1] - f.observed![0];
@@ -87,7 +87,7 @@ function control(f: Feature, i: number, action: Map<string, number | string>, ch
       changed();
     },
   });
-  return h("p", {}, h("label", { for: id }, f.label), slider, output);
+  return h("p", {}, h("label", { for: id }, named(f.label)), slider, output);
 }
 
 function show(place: HTMLElement, found: Benefit[], ms: number): void {

@@ -1,5 +1,5 @@
 // The ways out: one card for each direction, in words first, then what moves and by how much at most.
-import { details, h, setText, table } from "../dom";
+import { captioned, details, h, named, setText, table } from "../dom";
 import * as format from "../format";
 import type { ChartRow, Direction } from "../types";
 import { Curve, position, type View } from "../view";
@@ -9,15 +9,30 @@ export function ways(view: View): HTMLElement {
   const n = part.directions.length;
   const section = h("section", { id: "ways", "aria-labelledby": "ways-head" }, h("h2", { id: "ways-head" }, finding(view)));
   if (!n) section.append(h("p", { class: "empty" }, "No direction was found."));
-  section.append(h("div", { class: n > 1 ? "cards" : "cards one" }, part.directions.map((_, i) => card(view, i))));
+  else if (!part.n_covered) {
+    section.append(h("p", { class: "empty" }, `${n === 1 ? "The direction that was found helps" : `The ${n} directions that were found help`} nobody within the budget of ${part.budget}. A larger budget, or fewer features held fixed, may.`));
+    return section;
+  }
+  section.append(columns(part.directions, part.directions.map((_, i) => card(view, i))));
   if (part.n_directions > n) section.append(h("p", {}, `${part.n_directions - n} more directions are in the result file and not drawn here; every number counts them.`));
   return section;
+}
+
+/** Two columns of about the same length, in order: the first cards at the left, the others at the right. */
+function columns(directions: Direction[], cards: HTMLElement[]): HTMLElement {
+  if (cards.length < 2) return h("div", { class: "cards one" }, cards);
+  const lines = directions.map((d) => 12 + d.words.length / 30 + d.moves.length + 2 * d.rules.length + d.groups.length + 2 * d.chart.reduce((n, row) => n + row.lines.length, 0));
+  const until = (k: number) => lines.slice(0, k).reduce((a, b) => a + b, 0);
+  const uneven = (k: number) => Math.abs(2 * until(k) - until(lines.length));
+  let split = 1;
+  for (let k = 2; k < cards.length; k++) if (uneven(k) < uneven(split)) split = k;
+  return h("div", { class: "cards" }, h("div", {}, cards.slice(0, split)), h("div", {}, cards.slice(split)));
 }
 
 function finding(view: View): string {
   const { directions, n_affected } = view.part;
   if (!n_affected) return "No way out is needed";
-  if (!directions.length) return "No way out was found";
+  if (!directions.length || !view.part.n_covered) return "No way out was found";
   if (directions.length === 1) return `One way out: ${lower(directions[0].words)}`;
   const takers = directions.map((d) => view.source.values(d.takers.count)).map((c) => c[c.length - 1]);
   const most = takers.indexOf(Math.max(...takers));
@@ -63,7 +78,7 @@ function card(view: View, i: number): HTMLElement {
     direction.more_moves ? h("p", { class: "aside" }, `${direction.more_moves} more features move by less in cost; the chart below counts them.`) : null,
     k.element,
     direction.groups.length
-      ? table("Who takes it", ["Group", "Cheapest for", "Share of its affected"], direction.groups.map((g) => [g.name, format.count(g.count), format.share(g.n ? g.count / g.n : NaN)]), [1, 2])
+      ? table("Who takes it", ["Group", "Cheapest for", "Share of the group's affected"], direction.groups.map((g) => [g.name, format.count(g.count), format.share(g.n ? g.count / g.n : NaN)]), [1, 2])
       : null,
     chart(direction.chart, i),
   );
@@ -87,7 +102,7 @@ class Bars {
     this.moves = direction.moves.map((m) => ({ bar: h("i"), text: h("td", { class: "amount" }), within: view.source.values(m.within) }));
     this.rules = direction.rules.map(() => ({ bar: h("i"), text: h("td", { class: "amount" }) }));
     const line = (label: string, kind: string, cells: { bar: HTMLElement; text: HTMLElement }) =>
-      h("tr", { class: kind }, h("th", { scope: "row" }, label), cells.text, h("td", { class: "bar", "aria-hidden": "true" }, h("span", {}, cells.bar)));
+      h("tr", { class: kind }, h("th", { scope: "row" }, named(label)), cells.text, h("td", { class: "bar", "aria-hidden": "true" }, h("span", {}, cells.bar)));
     this.element = h(
       "table",
       { class: `bars b${i % 7}` },
@@ -118,7 +133,7 @@ class Bars {
   private turns(k: number): void {
     this.direction.rules.forEach((r, j) => {
       const fired = r.from.filter((f) => f.k < k);
-      const names = fired.length > 3 && fired.length === r.from.length ? "any other" : fired.map((f) => f.value).join(" or ");
+      const names = fired.length > 2 && fired.length === r.from.length ? "any other" : fired.map((f) => f.value).join(" or ");
       setText(this.rules[j].text, fired.length ? `${names} → ${r.to}` : "not yet");
       this.rules[j].bar.style.transform = `scaleX(${fired.length ? r.cost / this.longest : 0})`;
     });
@@ -186,7 +201,7 @@ function chart(rows: ChartRow[], i: number): HTMLElement {
       h(
         "tr",
         { class: `${j === 0 ? "begins" : ""}${aside ? " aside" : ""}` },
-        h("th", { scope: "row" }, h("b", {}, feature), ` ${text}`),
+        h("th", { scope: "row" }, h("b", {}, named(feature)), ` ${text}`),
         h("td", { class: "number" }, j ? "" : `+${format.share(row.new_coverage)}`),
         h("td", { class: "number" }, j ? "" : format.cost(row.new_cost, format.NONE)),
         h("td", { class: "number" }, j ? "" : format.share(row.coverage)),
@@ -202,8 +217,8 @@ function chart(rows: ChartRow[], i: number): HTMLElement {
       h(
         "table",
         { class: "rules" },
-        h("caption", {}, `Rules add up from top to bottom; the last row is what direction ${i + 1} covers alone.`),
-        h("thead", {}, h("tr", {}, ["New rule, and what moves at most", "New", "Cost", "All", "Cost"].map((text, j) => h("th", { scope: "col", class: j > 0 ? "number" : undefined }, text)))),
+        captioned(`Rules add up from top to bottom; the last row is what direction ${i + 1} covers alone.`),
+        h("thead", {}, h("tr", {}, ["New rule, and what moves at most", "Newly covered", "Their cost", "All covered", "Their cost"].map((text, j) => h("th", { scope: "col", class: j > 0 ? "number" : undefined }, text)))),
         h("tbody", {}, body),
       ),
     ),

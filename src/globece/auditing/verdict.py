@@ -107,20 +107,23 @@ class Evidence:
     criteria: tuple[Criterion, ...] = ()
 
 
-def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """The comparison that the verdict is about: the worst conclusion, then who pays more, then the largest gap.
+def worst_first(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons by conclusion, the worst first, then by who pays more, then the largest gap first.
 
     Sizes and not p-values decide, so that chance does not: many gaps are as significant as a test can tell.
     """
-    if not comparisons:
-        return None
 
     def rank(c: Comparison) -> tuple[int, bool, float]:
         value = c.gaps["score"].value
         pays_less = c.other == EVERYBODY_ELSE and not value > 0
         return CONCLUSIONS.index(c.decision.conclusion), pays_less, -abs(value) if value == value else np.inf
 
-    return min(comparisons, key=rank)
+    return sorted(comparisons, key=rank)
+
+
+def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The comparison that the verdict is about: the first of :func:`worst_first`."""
+    return next(iter(worst_first(comparisons)), None)
 
 
 def who_pays(c: Comparison) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -89,20 +89,22 @@ def _completed(about: About, question: Question, prints: dict[str, str]) -> Abou
         data_sha256=prints["data"],
         model_sha256=prints["model"],
         seed=asked.seed,
-        command=about.command or _command(question),
+        command=about.command or _command(question, about.include_rows),
     )
 
 
-def _command(question: Question) -> str:
+def _command(question: Question, rows: bool) -> str:
     """The command that computes the result again."""
-    default = Question(question.asked)
+    usual = Question(question.asked)
+    unsaid = {f.name: getattr(usual, f.name) for f in fields(usual)} | {"budget": 10.0}
     parts = ["globece", "report", Path(question.asked.data).name, "--model", Path(question.asked.model).name]
     for name, value in question.data().items():
         flag = f"--{name.replace('_', '-')}"
-        if value in (None, "", []) or (name != "seed" and value == getattr(default, name, object())):
+        if value in (None, "", []) or (name in unsaid and value == unsaid[name]):
             continue
         for one in value if isinstance(value, list) else [value]:
             parts += [flag, str(one)]
+    parts += ["--include-rows"] if rows else []
     return " ".join(_quoted(part) for part in [*parts, "--out", "report.zip"])
 
 

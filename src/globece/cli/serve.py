@@ -13,6 +13,7 @@ import click
 from globece.cli import options, output
 from globece.cli.question import Question, asked_of, described, read_result, wrapped
 from globece.errors import InvalidParameterError, require
+from globece.io.files import check_file
 from globece.page.about import About
 from globece.page.pages import page_of
 from globece.web.desk import Desk
@@ -57,7 +58,8 @@ def serve(data: str, model: str, port: int, open_: bool, job_limit: float, **giv
     else:
         if not data.endswith(".json"):
             raise InvalidParameterError("globece serve needs --model, unless DATA is a result file (.json)")
-        rooms = serving.Rooms(limits, shown=page_of(read_result(data), about).binary())
+        check_file("cannot read the result", Path(data))
+        rooms = serving.Rooms(limits, load=lambda: page_of(read_result(data), about).binary())
 
     def ready(address: str) -> None:
         output.say(f"The page is at {address}\nCtrl-C stops the server.")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from globece import formatting
 from globece.auditing import Audit
-from globece.auditing.conclusions import CONCLUSIONS, EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN
+from globece.auditing.conclusions import EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY
 from globece.auditing.measures import Comparison, Measures
-from globece.auditing.verdict import SAYS_NOT, headline, who_pays
-from globece.page import explained, rests
+from globece.auditing.settings import AuditSettings
+from globece.auditing.verdict import SAYS_NOT, headline, who_pays, worst_first
+from globece.page import explained, rests, words
 from globece.page.about import About
 from globece.page.arrays import Page
 from globece.page.explained import number
@@ -26,15 +28,23 @@ MEASURES = {"coverage": "share", "average_cost": "cost", "rejection_rate": "shar
 BINS = 40
 MOST_GROUPS = 8  # whose own directions the page shows
 SAID = {True: "yes", False: "no", None: "cannot be told"}
+MEANS = {
+    RELEVANT: "this one is larger",
+    OPEN: "this one may be larger or smaller",
+    UNKNOWN: "these rows rule out neither no gap nor one as large as that",
+    NEGLIGIBLE: "this one is smaller",
+    EQUIVALENT: "one as large as that is ruled out",
+}
 
 
 def audited(page: Page, au: Audit, about: About) -> dict[str, Any]:
     """An audit as plain data with arrays."""
     named = {**au.by_group, EVERYBODY: au.overall}
-    ranked = sorted(au.comparisons, key=lambda c: CONCLUSIONS.index(c.decision.conclusion))
+    ranked = worst_first(au.comparisons)
     return {
         "by": au.groups.by,
         "members": au.members,
+        "finding": finding(ranked),
         "verdict": au.verdict.text.split("\n"),
         "level": au.settings.level,
         "limits": page.array(_limits(au), "f64"),
@@ -48,17 +58,45 @@ def audited(page: Page, au: Audit, about: About) -> dict[str, Any]:
     }
 
 
-def answer(au: Audit) -> str:
-    """The answer in one sentence, and what the gap is in a feature's own units."""
+def answer(au: Audit, about: About) -> str:
+    """The answer in a sentence with the gap in a feature's own units, and what the verdict's name means here."""
+    if not au.basis.affected:
+        return f"Nobody is affected: all {au.basis.n_rows:,} have the favourable outcome."
+    if not au.overall.coverage:
+        return f"Nobody in any group has recourse within the budget of {au.basis.budget:g}."
     main = headline(au.comparisons)
     if main is None or not np.isfinite(au.verdict.size):
         return "That cannot be told: no gap between the groups can be computed from these rows."
     gap, (worse, better) = main.gaps["score"], who_pays(main)
     low, high = (gap.low, gap.high) if gap.value >= 0 else (-gap.high, -gap.low)
     sure = f"{1 - au.settings.level:.0%} interval {formatting.cost(low, 2)} to {formatting.cost(high, 2)}"
-    told = f"{worse} pay {formatting.cost(abs(gap.value), 2)} more than {better} ({sure})."
-    units = [line for line in au.verdict.text.split("\n") if line.startswith("A gap of ")]
-    return " ".join([told, *units])
+    worth = words.worth(au.explained, about, abs(gap.value))
+    told = f"{worse} pay {formatting.cost(abs(gap.value), 2)} more than {better} ({sure})"
+    told = f"{told}, {worth}." if worth else f"{told}."
+    margin, means = main.decision.margin, MEANS[main.decision.conclusion]
+    if not np.isfinite(margin):
+        return told
+    return f"{told} A gap of {formatting.cost(margin, 2)} or more counts as relevant: {means}."
+
+
+def finding(ranked: list[Comparison]) -> str:
+    """What the decisions come to, as a heading."""
+    if not ranked:
+        return "No two groups can be compared"
+    c = ranked[0]
+    conclusion = c.decision.conclusion
+    size = c.gaps["score"].value
+    worse, better = who_pays(c)
+    pays = f"{worse} pay {formatting.cost(abs(size), 2)} more than {better}"
+    text = {
+        RELEVANT: f"{pays}, and that is relevant",
+        OPEN: f"{pays}; whether that is relevant is open",
+        UNKNOWN: f"There is not enough evidence to tell {c.group} from {c.other}",
+        NEGLIGIBLE: f"{pays}, which is detectable but negligible",
+        EQUIVALENT: f"{c.group} pay as much as {c.other}, up to what counts as relevant",
+    }[conclusion]
+    more = sum(d.decision.conclusion == conclusion for d in ranked) - 1
+    return f"{text} (and {more} more like it)" if more else text
 
 
 def parts(page: Page, au: Audit, about: About) -> dict[str, dict[str, Any]]:
@@ -193,20 +231,54 @@ def audit_page(page: Page, au: Audit, about: About, top: dict[str, Any]) -> None
         f"Favourable outcome: {rests.favourable(au.explained, about)}{guessed}",
         *short[1:4],
         f"Seed: {basis.seed if basis.seed is not None else rests.UNRECORDED}",
-        f"Data: {about.data + ' ' if about.data else ''}{data}",
-        f"Model: {about.model + ' ' if about.model else ''}{model}",
+        rests.named("Data", about.data, data),
+        rests.named("Model", about.model, model),
     ]
     page.data |= {
         "kind": "audit",
         **top,
         "question": about.question or f"Is recourse as costly for every group of {au.groups.by}?",
-        "answer": answer(au),
+        "answer": answer(au, about),
         "badge": au.verdict.conclusion,
         "tone": TONES[au.verdict.conclusion],
-        "facts": [basis.model, f"{basis.n_rows:,} {about.people}", f"{basis.affected:,} with the unfavourable outcome"],
+        "facts": [
+            about.model or basis.model,
+            f"{basis.n_rows:,} {about.people}",
+            f"{basis.affected:,} with the unfavourable outcome",
+        ],
         "rests_line": asked,
         "not_said": SAYS_NOT,
         "explanations": parts(page, au, about),
         "audit": audited(page, au, about),
-        "rests": rests.rests_on(au.explained, about, pairs, seed=basis.seed, inputs=au.members),
+        "rests": rests.rests_on(
+            au.explained,
+            about,
+            pairs,
+            again=_again(au, about),
+            seed=basis.seed,
+            data=f"rows with fingerprint {basis.data}",
+            inputs=au.members,
+        ),
     }
+
+
+def _again(au: Audit, about: About) -> str:
+    """Python that computes the audit again."""
+    basis = au.basis
+
+    def column(given: str) -> str:
+        known = given in au.explained.space.names
+        return ascii(given) if known else f"...,  # {' '.join(given.split())}"
+
+    more = [f"by={column(basis.by)}"]
+    if basis.control is not None:
+        more.append(f"control={column(basis.control)}")
+    if basis.training is not None:
+        more.append(f"training_rows={basis.training!a}")
+    usual = AuditSettings()
+    changed = [f.name for f in fields(usual) if getattr(au.settings, f.name) != getattr(usual, f.name)]
+    if changed:
+        named = ", ".join(f"{name}={getattr(au.settings, name)!a}" for name in changed)
+        more.append(f"audit_settings=gce.AuditSettings({named})")
+    more.append(f"n_directions={max((len(chosen) for chosen in au.own.values()), default=1)}")
+    return rests.code(au.explained, about, about.seed if about.seed is not None else basis.seed, "audit", tuple(more))

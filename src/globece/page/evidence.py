@@ -12,6 +12,7 @@ import io as streams
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ MANIFEST, CONFIG, PAGE = "manifest.json", "config.json", "page.html"
 FORMAT, VERSION = "globece.report", 1
 LARGEST = 2**30  # bytes of a report, unpacked
 STAMP = (1980, 1, 1, 0, 0, 0)  # of every file in a zip: the same report is the same bytes
+LEFT = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers leave in a folder that they show
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, UnicodeDecodeError)
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -102,7 +106,7 @@ def read(path: Any) -> dict[str, bytes]:
     """Read a report from its folder or zip: plain files beside each other, and no more than fits."""
     source = Path(files.check_path("path", path))
     if source.is_dir():
-        listed = sorted(entry for entry in source.iterdir() if not entry.name.startswith("."))
+        listed = sorted(entry for entry in source.iterdir() if entry.name not in LEFT)
         if any(entry.is_symlink() or not entry.is_file() for entry in listed):
             raise FileFormatError(f"{source} holds something else than plain files")
         _check_size(source, (entry.stat().st_size for entry in listed))
@@ -115,10 +119,18 @@ def read(path: Any) -> dict[str, bytes]:
                 raise FileFormatError(f"{source} holds files in folders; a report has none")
             if len({e.filename for e in entries}) != len(entries):
                 raise FileFormatError(f"{source} holds two files of one name")
+            if any(e.compress_type not in PACKED for e in entries):
+                raise FileFormatError(f"{source} is packed in a way that no report is")
             _check_size(source, (e.file_size for e in entries))
-            return {e.filename: archive.read(e) for e in entries}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            return {e.filename: _unpacked(archive, e) for e in entries}
+    except DAMAGED as error:
         raise FileFormatError(f"{source} is neither a folder nor a zip that can be read: {error}") from error
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """One file, and no more of it than its entry says: what unpacks to more is not unpacked first."""
+    with archive.open(entry) as file:
+        return file.read(entry.file_size + 1)  # one more, so that the end is seen and the checksum compared
 
 
 def _check_size(source: Path, sizes: Iterable[int]) -> None:

@@ -197,16 +197,18 @@ def _share(name: str, members: IntArray, takers: np.ndarray[Any, Any]) -> dict[s
     return {"name": name, "n": len(members), "count": int(takers[members].sum())}
 
 
-def headline(ex: Explanation) -> str:
-    """The answer in one sentence."""
+def headline(ex: Explanation, about: About) -> str:
+    """The answer in one sentence, and what the average cost is in a feature's own units."""
     if ex.is_empty:
         return f"Nobody is affected: all {ex.n_rows:,} have the favourable outcome."
     n = ex.n_affected
     if not ex.n_covered:
-        return f"No way out was found within the budget of {ex.budget:g} for any of the {n:,} affected."
+        return f"No way out was found within the budget of {ex.budget:g} for any of the {n:,} {about.people} affected."
     what = "One change covers" if ex.n_directions == 1 else f"{_count(ex.n_directions)} changes cover"
     share = formatting.share(ex.coverage)
-    return f"{what} {share} of the {n:,} affected, at an average cost of {formatting.cost(ex.average_cost, 2)}."
+    worth = words.worth(ex, about, ex.average_cost)
+    average = f"{formatting.cost(ex.average_cost, 2)}{f', {worth}' if worth else ''}"
+    return f"{what} {share} of the {n:,} {about.people} affected, at an average cost of {average}."
 
 
 def _count(n: int) -> str:

@@ -86,7 +86,8 @@ def quiet(page: Page) -> str:
     for i, d in enumerate(page.data.get("explanations", {}).get("everybody", {}).get("directions", [])):
         body.append(f"<h3>Direction {i + 1}</h3>{_chart(d['chart'])}")
     inner = f"<!doctype html><meta charset='utf-8'><style>{QUIET}</style><body>{''.join(body)}</body>"
-    height = min(120 + 30 * inner.count("<tr>") + 28 * inner.count("<li>") + 160, 900)
+    lines = 30 * inner.count("<tr>") + 28 * inner.count("<li>") + 36 * inner.count("<h3>")
+    height = min(280 + lines, 900)
     return (
         f'<iframe sandbox title="{escape(str(page.data["title"]))}" srcdoc="{escape(inner)}" '
         f'style="width:100%;height:{height}px;border:0;color-scheme:light dark"></iframe>'

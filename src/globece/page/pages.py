@@ -10,7 +10,7 @@ from globece.comparing import Comparison
 from globece.errors import InvalidParameterError, check_instance, describe
 from globece.explanation import Explanation
 from globece.io import files
-from globece.page import explained, rests, words
+from globece.page import explained, rests
 from globece.page.about import About
 from globece.page.arrays import Page
 from globece.page.audited import audit_page
@@ -41,14 +41,15 @@ def page_of(result: Any, about: About | None = None) -> Page:
 def explanation_page(page: Page, ex: Explanation, about: About) -> None:
     """Fill in the page of an explanation."""
     part = explained.explained(page, ex, about)
+    again = rests.code(ex, about, about.seed, "explain", (f"n_directions={ex.n_directions}",))
     page.data |= {
         "kind": "explanation",
         **top(ex, about),
         "question": about.question or "What would it take?",
-        "answer": explained.headline(ex),
+        "answer": explained.headline(ex, about),
         "badge": badge(ex),
         "explanations": {"everybody": part},
-        "rests": rests.rests_on(ex, about),
+        "rests": rests.rests_on(ex, about, again=again),
     }
 
 
@@ -57,18 +58,17 @@ def top(ex: Explanation, about: About) -> dict[str, Any]:
     affected = ex.n_affected + ex.n_unknown
     return {
         "title": about.title or f"Recourse under {ex.provenance.model}",
-        "facts": [ex.provenance.model, f"{ex.n_rows:,} {about.people}", f"{affected:,} with the unfavourable outcome"],
+        "facts": [
+            about.model or ex.provenance.model,
+            f"{ex.n_rows:,} {about.people}",
+            f"{affected:,} with the unfavourable outcome",
+        ],
         "people": about.people,
         "cost_unit": "cost of recourse",
-        "cost_meaning": f"Cost {_after_is(ex, about)}",
         "rests_line": rests.first_line(ex, about),
         "not_said": NOT_SAID,
         "features": features(ex, about),
     }
-
-
-def _after_is(ex: Explanation, about: About) -> str:
-    return f"{ex.cost.unit}; {words.cost_example(ex, about)}."
 
 
 def features(ex: Explanation, about: About, *, live: bool = False) -> list[dict[str, Any]]:

@@ -66,9 +66,70 @@ def first_line(ex: Explanation, about: About) -> list[str]:
         f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
         f"Method: {method}",
         f"Seed: {about.seed if about.seed is not None else UNRECORDED}",
-        f"Data: {about.data + ' ' if about.data else ''}{about.data_sha256[:SHORT] or UNRECORDED}",
-        f"Model: {about.model + ' ' if about.model else ''}{about.model_sha256[:SHORT] or UNRECORDED}",
+        named("Data", about.data, _data(ex, about)),
+        named("Model", about.model, about.model_sha256[:SHORT]),
     ]
+
+
+def named(what: str, name: str, fingerprint: str) -> str:
+    """A name and a fingerprint, as far as they are known: "Data: loans.csv, da1841ddf180"."""
+    return f"{what}: {', '.join(part for part in (name, fingerprint) if part) or UNRECORDED}"
+
+
+def _data(ex: Explanation, about: About) -> str:
+    """The data's fingerprint; of the affected inputs, if nobody told that of the whole."""
+    if about.data_sha256:
+        return about.data_sha256[:SHORT]
+    return f"affected inputs {fingerprint(ex)[:SHORT]}" if len(ex.rows) else ""
+
+
+def code(ex: Explanation, about: About, seed: int | None, call: str, more: tuple[str, ...]) -> str:
+    """Python that computes the result again from the rows and the model; what is not recorded is left open.
+
+    Parameters
+    ----------
+    ex, about, seed
+        The explanation, the words for it, and the seed.
+    call, more
+        The public function, and further arguments of the call.
+    """
+    lines = ["import globece as gce", "", "# X: the rows. model: the model. This page holds neither."]
+    lines.append(f"space = gce.FeatureSpace.from_frame(X{''.join(f', {a}' for a in _constraints(ex.space))})")
+    lines += [
+        f"result = gce.{call}(",
+        "    model,",
+        "    X,",
+        *(f"    {line}," for line in more),
+        f"    favourable=...,  # {' '.join(favourable(ex, about).split())}",
+        "    space=space,",
+        f"    budget={ex.budget:g},",
+        f"    rng={seed}," if seed is not None else "    rng=...,  # the seed is not recorded",
+    ]
+    if ex.cost.kind != "bins" or ex.cost.norm != "l1" or (ex.cost.weights != 1.0).any():
+        lines.append(f"    cost=...,  # {ex.cost.unit}")
+    return "\n".join([*lines, ")"])
+
+
+def _constraints(space: FeatureSpace) -> list[str]:
+    """Arguments of ``FeatureSpace.from_frame`` that the data alone do not give."""
+    free = [f for f in space.features if not f.immutable]
+    given: dict[str, Any] = {
+        "immutable": [f.name for f in space.features if f.immutable],
+        "increasing": [f.name for f in free if f.sense > 0],
+        "decreasing": [f.name for f in free if f.sense < 0],
+        "ordinal": {f.name: [f.label(c) for c in f.categories] for f in space.features if f.kind == "ordinal"},
+        "ranges": {
+            f.name: (f.low, f.high) if np.isfinite([f.low, f.high]).all() else "unbounded"
+            for f in free
+            if f.kind == "continuous" and f.observed[0] <= f.observed[1] and (f.low, f.high) != f.observed
+        },
+        "permitted": {
+            f.name: [f.label(c) for c, ok in zip(f.categories, f.permitted, strict=True) if ok]
+            for f in free
+            if f.permitted and not all(f.permitted)
+        },
+    }
+    return [f"{name}={value!a}" for name, value in given.items() if value]
 
 
 def rests_on(
@@ -76,7 +137,9 @@ def rests_on(
     about: About,
     more: list[tuple[str, str]] | None = None,
     *,
+    again: str,
     seed: int | None = None,
+    data: str = UNRECORDED,
     inputs: bool = True,
 ) -> dict[str, Any]:
     """Everything that the result rests on, as pairs of a term and its value.
@@ -87,8 +150,12 @@ def rests_on(
         The explanation, and the words for it.
     more
         Further pairs.
+    again
+        Code that computes the result again, where no command is known.
     seed
         The seed, if the result knows it.
+    data
+        What is known about the data where nobody told their fingerprint.
     inputs
         Whether the explanation has its affected inputs.
     """
@@ -119,7 +186,7 @@ def rests_on(
         (
             "Data",
             " ".join(part for part in (about.data, about.data_sha256 and f"SHA-256 {about.data_sha256}") if part)
-            or UNRECORDED,
+            or data,
         ),
         ("Affected inputs", f"SHA-256 {fingerprint(ex)} (of the encoded rows)" if inputs else "not in this result"),
         ("Model file", f"SHA-256 {about.model_sha256}" if about.model_sha256 else UNRECORDED),
@@ -131,4 +198,4 @@ def rests_on(
         notes.append(
             f"{ex.n_unknown:,} affected inputs are unknown: they were not reached, and no number includes them"
         )
-    return {"pairs": [list(pair) for pair in pairs], "notes": notes, "command": about.command}
+    return {"pairs": [list(pair) for pair in pairs], "notes": notes, "command": about.command or again}

@@ -71,21 +71,54 @@ def in_words(ex: Explanation, direction: int, chart: RulesChart, about: About) -
         return "Changes nothing"
     text = "; ".join(ordered[:PARTS])
     if more := len(ordered) - PARTS:
-        text += f"; and {more} smaller change{'s' if more > 1 else ''}" if more > 0 else ""
+        text += f"; and {more} more change{'s' if more > 1 else ''}" if more > 0 else ""
     return text[0].upper() + text[1:]
 
 
+def example(ex: Explanation) -> tuple[Feature, float] | None:
+    """The continuous feature that recourse changes most, by cost, and the signed change of it that costs 1.
+
+    An explanation without its affected inputs names the one along which its directions cost most.
+    """
+    price = {
+        f.name: ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
+        for f in ex.space.movable
+        if f.kind == "continuous" and f.name in ex.cost.scales and ex.cost.scales[f.name].is_linear
+    }
+    paid: dict[str, tuple[float, float]] = {}
+    if ex.n_covered:
+        moved = ex.mean_translation()
+        paid = {name: (c, d) for name, c, d in zip(moved.features, moved.cost, moved.change, strict=True) if c and d}
+    else:
+        for delta in ex.directions:
+            for f, step in rays.movers(ex.space, delta):
+                cost = abs(step) * price.get(f.name, 0.0)
+                paid[f.name] = max(paid.get(f.name, (0.0, 0.0)), (cost, step))
+    best = max((name for name in paid if name in price), key=lambda name: paid[name][0], default=None)
+    if best is None or not price[best]:
+        return None
+    return ex.space[best], (1.0 if paid[best][1] > 0 else -1.0) / price[best]
+
+
 def cost_example(ex: Explanation, about: About) -> str:
-    """What a cost of 1 is in one feature of this data: the continuous one that moves most."""
-    best: tuple[float, Feature] | None = None
-    for i in range(ex.n_directions):
-        for f, step in rays.movers(ex.space, ex.directions[i]):
-            if f.kind == "continuous" and f.name in ex.cost.scales and ex.cost.scales[f.name].is_linear:
-                rate = abs(step) * ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0]
-                if best is None or rate > best[0]:
-                    best = (rate, f)
-    if best is None:
+    """What a cost of 1 is in one feature of this data."""
+    found = example(ex)
+    if found is None:
         return "for example one changed category"
-    f = best[1]
-    size = 1.0 / (ex.cost.weight(f) * ex.cost.scales[f.name].slopes[0])
-    return f"for example {size:,.4g} {about.unit(f.name)}".rstrip() + f" of {about.label(f.name)}"
+    f, change = found
+    return f"for example {_size(f, abs(change), about)} of {about.label(f.name)}"
+
+
+def worth(ex: Explanation, about: About, cost: float) -> str:
+    """A cost in one feature's own units, as "as much as lowering loan duration by 6.8 months"; nothing without one."""
+    found = example(ex)
+    if found is None or not cost > 0.0:
+        return ""
+    f, change = found
+    how = "raising" if change > 0 else "lowering"
+    return f"as much as {how} {about.label(f.name)} by {_size(f, cost * abs(change), about)}"
+
+
+def _size(f: Feature, size: float, about: About) -> str:
+    text = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
+    return f"{text} {about.unit(f.name)}".rstrip()

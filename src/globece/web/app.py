@@ -42,19 +42,27 @@ class Rooms:
     """
 
     def __init__(
-        self, limits: Limits, *, shown: bytes | None = None, prepare: Callable[[], Desk] | None = None
+        self, limits: Limits, *, load: Callable[[], bytes] | None = None, prepare: Callable[[], Desk] | None = None
     ) -> None:
-        self.limits, self.shown, self._prepare = limits, shown, prepare
+        self.limits, self._load, self._prepare = limits, load, prepare
+        self.shown: bytes | None = None
         self.desk: Desk | None = None
         self.jobs = Jobs(limits)
         self.first: Job | None = None
         self.error: BaseException | None = None
 
+    @property
+    def reads(self) -> str:
+        """What is read first, in words."""
+        return "reading the data and the model" if self._prepare is not None else "reading the result file"
+
     def begin(self) -> None:
-        """Read the model and the rows, and compute the first result."""
-        if self._prepare is None:
-            return
+        """Read the result file; or the model and the rows, and compute the first result."""
         try:
+            if self._load is not None:
+                self.shown = self._load()
+            if self._prepare is None:
+                return
             self.desk = self._prepare()
             self.first = self.recompute(self.desk.first())
         except BaseException as error:  # whatever it is, the command ends with it
@@ -107,7 +115,7 @@ def routes(rooms: Rooms) -> list[Route]:
             return Response(rooms.shown, media_type=BINARY)
         job = rooms.first
         if job is None and rooms.error is None:
-            return JSONResponse({"stage": "reading the data and the model", "done": 0, "total": 1}, 202)
+            return JSONResponse({"stage": rooms.reads, "done": 0, "total": 1}, 202)
         if job is not None and job.page is not None:
             return Response(job.page, media_type=BINARY)
         if job is not None and job.state == RUNNING:
@@ -126,6 +134,10 @@ def routes(rooms: Rooms) -> list[Route]:
         except Busy:
             return said(409, "another window is computing; wait for it, or cancel there")
         return JSONResponse(job.told(), 202)
+
+    async def latest(request: Request) -> Response:
+        found = rooms.jobs.latest()
+        return JSONResponse({"job": None if found is None else found.told()})
 
     async def job(request: Request) -> Response:
         found = rooms.jobs.get(request.path_params["name"])
@@ -159,6 +171,7 @@ def routes(rooms: Rooms) -> list[Route]:
         Route("/favicon.ico", icon, methods=["GET"]),
         Route("/api/page", data, methods=["GET"]),
         Route("/api/jobs", start, methods=["POST"]),
+        Route("/api/jobs", latest, methods=["GET"]),
         Route("/api/jobs/{name:str}", job, methods=["GET", "DELETE"]),
         Route("/api/jobs/{name:str}/page", result, methods=["GET"]),
         Route("/api/try", tried, methods=["POST"]),

@@ -137,7 +137,7 @@ class Desk:
                 break
             if best is None or _explanation(found).score <= _explanation(best).score:
                 best = found
-                job.found(self.binary(found, asked), _numbers(_explanation(found)))
+                job.found(self.binary(found, asked, job), _numbers(_explanation(found)))
         if best is not None:
             with self._lock:
                 self._asked, self._case = asked, None
@@ -148,14 +148,18 @@ class Desk:
             return explain_model(self.model, self.X, **wishes)
         return audit_model(self.model, self.frame, by=asked["by"], **wishes)
 
-    def binary(self, result: Result, asked: Mapping[str, Any] | None = None) -> bytes:
-        """The page of a result, for the wire."""
+    def binary(self, result: Result, asked: Mapping[str, Any], job: Job) -> bytes:
+        """The page of a job's next result, for the wire; it says which result of which job it is."""
         page = page_of(result, self.about)
         page.data["features"] = features(_explanation(result), self.about, live=True)
-        n = self.n_directions if asked is None else asked["n_directions"]
         page.data["live"] = {
-            "groups": self.groups(), "n_directions": n, "recompute": True, "limit_s": self.limits.job_s,
-        }  # fmt: skip
+            "groups": self.groups(),
+            "n_directions": asked["n_directions"],
+            "limit_s": self.limits.job_s,
+            "recompute": True,
+            "job": job.id,
+            "version": job.version + 1,
+        }
         return page.binary()
 
     def first(self) -> dict[str, Any]:

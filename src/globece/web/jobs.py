@@ -111,6 +111,12 @@ class Jobs:
             self._give_up()
             return self._jobs.get(name)
 
+    def latest(self) -> Job | None:
+        """The job that is running, or else the one that ran last."""
+        with self._lock:
+            self._give_up()
+            return next(reversed(self._jobs.values()), None)
+
     def cancel(self, job: Job) -> None:
         """Stop a job at its next report; it keeps its best so far."""
         job.cancelled.set()
