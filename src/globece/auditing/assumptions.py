@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from globece.auditing.groups import Groups
+from globece.auditing.groups import MISSING, Groups
 from globece.compact import Rows
 from globece.errors import InvalidParameterError
 from globece.models.decision import SIDES, Decision
@@ -207,12 +207,18 @@ def proxies(rows: Rows, parts: Sequence[Groups]) -> Proxies:
             continue
         bound = np.zeros(len(present), dtype=bool)
         for groups in parts:
-            bound |= _bound(codes, len(present), groups.labels[known], len(groups))
+            labels = np.where(groups.labels == _missing(groups), -1, groups.labels)
+            bound |= _bound(codes, len(present), labels[known], len(groups))
         if len(present) > 1 and bound.all():
             features.append(f.name)
         elif f.is_block and bound.any():
             categories[f.name] = tuple(f.categories[int(v)] for v in present[bound])
     return Proxies(tuple(features), categories)
+
+
+def _missing(groups: Groups) -> int:
+    """Position of those whose group is not known, who say nothing about what stands for a group."""
+    return groups.names.index(MISSING) if MISSING in groups.names else len(groups)
 
 
 def _bound(codes: Any, n_codes: int, labels: Any, n_groups: int) -> Any:

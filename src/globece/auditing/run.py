@@ -12,7 +12,7 @@ from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
 from globece.auditing.bygroup import ByGroup
 from globece.auditing.checking import Found, checks
-from globece.auditing.criteria import by_level, criteria
+from globece.auditing.criteria import by_level, criteria, not_compared
 from globece.auditing.curves import curves_of
 from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged
 from globece.auditing.flipping import as_others
@@ -85,7 +85,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     groups = _by_group(q, names, cost, compared, settings, least)
     basis = _basis(q, pool, provenance)
     own, explanation = _explanation(q, pool, found.final, provenance)
-    more = criteria(q, names, cost, explanation, settings)
+    more = (*criteria(q, names, cost, explanation, settings), *not_compared(q, names, settings))
     evidence = Evidence(
         comparisons=comparisons,
         by_group=groups,
@@ -365,17 +365,31 @@ def _basis(q: Question, pool: Pool, provenance: Provenance) -> Basis:
 
 
 def _example(q: Question, explanation: Explanation) -> tuple[str, float]:
-    """The feature with a linear scale that recourse changes most, and how much of it costs 1."""
+    """What a cost of 1 is: of the feature that recourse changes most, or else in general."""
+    cost, space = q.case.cost, q.case.space
     if explanation.is_empty or not explanation.n_directions:
         return "", np.nan
     moved = explanation.mean_translation()
-    cost = q.case.cost
-    for i in np.argsort(-moved.cost, kind="stable"):
+    most = [i for i in np.argsort(-moved.cost, kind="stable") if moved.cost[i] > 0]
+    for i in most:
         name = moved.features[i]
-        if moved.cost[i] > 0 and name in cost.scales and cost.scales[name].is_linear:
-            rate = cost.weight(q.case.space[name]) * cost.scales[name].slopes[0]
-            return name, float(np.sign(moved.change[i]) / rate)
+        if name in cost.scales and cost.scales[name].is_linear:
+            rate = cost.weight(space[name]) * cost.scales[name].slopes[0]
+            how = "raising" if moved.change[i] > 0 else "lowering"
+            return f"{how} {_braced(name)} by {{:.3g}}", float(1.0 / rate)
+    for i in most:
+        f = space[moved.features[i]]
+        rate = float(cost.weight(f))
+        if f.is_block:
+            return f"changing {_braced(f.name)} {{:.2g}} times", 1.0 / rate
+        if cost.kind == "deciles" and f.kind == "continuous":
+            return f"passing {{:.0f}} % of the people in {_braced(f.name)}", 10.0 / rate
     return "", np.nan
+
+
+def _braced(name: str) -> str:
+    """A name as a part of a template."""
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _translations(
