@@ -443,3 +443,28 @@ def test_affected_inputs_that_are_unknown_are_not_taken_for_covered() -> None:
     assert (nobody.affected, nobody.coverage, nobody.score) == (0, 1.0, 0.0)
     assert unknown.affected == 4
     assert np.isnan([unknown.coverage, unknown.average_cost, unknown.score, *unknown.quantiles]).all()
+
+
+def test_candidates_that_cannot_be_the_least_need_not_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many inputs, some are followed along all candidates, the others while these may be what they pay."""
+    from globece.auditing import pool
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 10, 1500), rng.uniform(0, 10, 1500), np.arange(1500) % 3])
+    space = FeatureSpace.from_matrix(X, columns=["income", "savings", "g"])
+    monkeypatch.setattr(pool, "CHOSEN_ON", 80)
+
+    def audited() -> Audit:
+        return audit(
+            (np.array([1.0, 0.7, -0.5]), -9.0), X, by="g", space=space, rng=0, search=Climb(rays=300),
+            audit_settings=AuditSettings(checks=False),
+        )  # fmt: skip
+
+    full = audited()
+    monkeypatch.setattr(pool, "IN_FULL", 100)
+    part = audited()
+    assert np.array_equal(part.cost, full.cost)
+    assert np.array_equal(part.explanation.directions, full.explanation.directions)
+    assert np.array_equal(part.explanation.costs, full.explanation.costs)
+    assert part.exchange.score == pytest.approx(full.exchange.score, rel=0.3)
+    assert str(part.verdict) == str(full.verdict)

@@ -23,7 +23,7 @@ from globece.errors import TimeLimitError
 from globece.progress import TimeUp
 from globece.space import FloatArray, IntArray
 
-CHECKED_ON = 6000  # affected inputs, about
+CHECKED_ON = 4000  # affected inputs, about
 EACH = 600  # of each group, where it has so many
 
 
@@ -134,4 +134,7 @@ def _merged(one: Pool, other: Pool) -> Pool:
         np.hstack([one.from_fold, other.from_fold]),
         one.fold,
         one.seen + other.seen,
+        one.rank,
+        one.whole & other.whole,
+        one.ahead,
     )

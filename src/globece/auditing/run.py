@@ -148,7 +148,8 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     none = np.zeros(0, dtype=np.int64)
     if not n:
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
-        nobody = Pool(np.empty((0, q.case.space.width)), empty, empty, np.empty((1, 0), dtype=bool), none, 0)
+        split = np.empty((1, 0), dtype=bool)
+        nobody = Pool(np.empty((0, q.case.space.width)), empty, empty, split, none, 0, none, none.astype(bool), none)
         return Travelled(q, _large(q, settings), nobody, np.zeros(0), Choice((), (none,)), {EVERYBODY: none})
     fold = _folds(q, search.seed)
     large = _large(q, settings)
@@ -157,7 +158,7 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     members = q.members(large)
     choice = choose(pool, members, search, q.case.budget)
     sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
-    final = {name: pool.best(m, None, search, q.case.budget) for name, m in sets.items()}
+    final = {name: pool.best(pool.some(m), None, search, q.case.budget) for name, m in sets.items()}
     used = np.unique(np.concatenate([*final.values()]))
     scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
     cost = np.empty(len(q.rows))
@@ -166,12 +167,22 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     def work(part: IntArray) -> None:
         some = case.part(part)
         mine = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
-        if not some.model.exact:  # only what is reported is searched with all points
+        # only what is reported is searched with all points, and followed on everybody
+        if not (some.model.exact and (pool.whole[part].all() or np.isin(used, pool.ahead).all())):
             again = scale(some, pool.directions[used])
             mine.scalar[used], mine.cost[used] = again.scalar, again.cost
         needed = np.zeros(mine.cost.shape, dtype=bool)
         needed[used] = True
-        mine, cost[part] = _confirmed(some, pool.directions, mine, needed, allowed[:, pool.fold[part]])
+        barred = allowed[:, pool.fold[part]]
+        least = (mine.cost + barred).min(axis=0)
+        mine, cost[part] = _confirmed(some, pool.directions, mine, needed, barred)
+        lost = np.flatnonzero((cost[part] > least) & ~pool.whole[part])
+        if len(lost):  # the least was not confirmed, and those that cost more were not followed
+            again = scale(case.part(part[lost]), pool.directions)
+            again, cost[part[lost]] = _confirmed(
+                case.part(part[lost]), pool.directions, again, needed[:, lost], barred[:, lost]
+            )
+            mine.scalar[:, lost], mine.cost[:, lost] = again.scalar, again.cost
         scaled.scalar[:, part], scaled.cost[:, part] = mine.scalar, mine.cost
 
     monitor.begin(CONFIRMED)
