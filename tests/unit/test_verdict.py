@@ -16,6 +16,7 @@ import globece as gce
 from globece import Audit, AuditSettings, Climb, FeatureSpace
 from globece.auditing import artefact
 from globece.auditing.artefact import Judged, Terms, Version
+from globece.auditing.assumptions import unconstrained
 from globece.auditing.conclusions import EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN, decided
 from globece.auditing.gates import Gate, check_gate
 from globece.auditing.result import check_exceeds
@@ -306,6 +307,21 @@ def test_a_check_whose_costs_are_the_same_says_that_it_says_nothing() -> None:
     assert "says nothing" in found.remark
 
 
+def test_deciles_of_a_feature_that_is_mostly_zero_say_nothing() -> None:
+    """Its deciles fall together, so that costs by deciles are costs by bins, and every gap kept its size."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(500) < 0.95, 0.0, rng.uniform(0, 100, 500))
+    frame = pd.DataFrame({"gain": gain, "g": np.where(np.arange(500) % 2, "b", "a")})
+    found = gce.audit(
+        lambda X: np.asarray(X["gain"] - 20.0 * (X["g"] == "b") > 30), frame, by="g", favourable=True, rng=0,
+        search=Climb(rays=100),
+    )  # fmt: skip
+    (check,) = [c for c in found.checks if c.name == "deciles"]
+    assert check.survives is None
+    assert "gain: half the rows or more share one value" in check.remark
+    assert "nothing can be told from costs by deciles" in found.verdict.text
+
+
 # -- what would be assumed in silence ----------------------------------------------------------------------------------
 
 
@@ -345,6 +361,15 @@ def test_rows_without_a_group_do_not_hide_what_stands_for_the_groups() -> None:
             grants, frame, by=sex, space=space, favourable=1, rng=0, search=Climb(rays=100), audit_settings=QUICK
         )
     assert found.basis.constraints["relationship"] == "does not become Husband, Wife"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CODE_GENDER", "isFemale", "native-country", "NAME_FAMILY_STATUS", "DAYS_BIRTH", "race_ethnicity", "AgeYears"],
+)
+def test_names_of_sensitive_features(name: str) -> None:
+    space = FeatureSpace.from_matrix(np.array([[0.0, 1.0], [3.0, 5.0]]), columns=["income", name])
+    assert unconstrained(space) == [name]
 
 
 def test_what_is_held_is_said_and_silences_the_warning() -> None:
