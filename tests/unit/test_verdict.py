@@ -250,8 +250,8 @@ def test_the_verdict_names_each_side_of_each_comparison_once() -> None:
     assert "compared with g = 2 (minus: it pays less): relevant bias: g = 0 -" in found.verdict.text
     settings["audit_settings"] = replace(QUICK, relevant=1.5)
     rich = gce.audit(lambda Z: Z[:, 0] + 4.0 * (Z[:, 1] == 0) > 6, X, **settings).verdict.text
-    assert "Relevant bias in favour of g = 0: recourse costs those turned down in g = 0" in rich
-    assert "less on average than everybody else" in rich
+    assert "Relevant bias in favour of g = 0: people turned down in g = 0 pay" in rich
+    assert "less for recourse on average than everybody else" in rich
 
 
 def test_a_gate_on_conclusions_quotes_the_gap_with_the_sign_of_its_sides() -> None:
@@ -342,6 +342,7 @@ def test_sensitive_features_that_may_move_give_one_warning() -> None:
     with pytest.warns(GlobeCEWarning, match="immutable=.'relationship'. and increasing=.'age'."):
         found = gce.audit(grants, table(), by="sex", favourable=1, rng=0, search=Climb(rays=100), audit_settings=QUICK)
     assert any("--immutable relationship --increasing age" in w for w in found.verdict.warnings)
+    assert "Note: recourse may change 'relationship', 'age'" in found.verdict.text
     assert found.basis.constraints["sex"] == "does not change"
     # Wife and Husband stand for the groups: nobody becomes one
     assert found.basis.constraints["relationship"] == "does not become Husband, Wife"

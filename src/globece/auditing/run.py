@@ -93,6 +93,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         settings=settings,
         basis=basis,
         remarks=tuple(_remarks(q, names, pool, provenance)),
+        hints=tuple(_hints(q)),
         example=_example(q, explanation),
         criteria=more,
     )
@@ -313,15 +314,25 @@ def _overall(q: Question, cost: FloatArray, settings: AuditSettings) -> Measures
 
 
 def _remarks(q: Question, names: list[str], pool: Pool, provenance: Provenance) -> list[str]:
-    notes = [*([q.guessed] if q.guessed else []), *q.remarks, *provenance.notes]
-    if q.case.favourable.all():
-        notes.append("nobody is affected")
-    elif not pool.is_split:
+    notes = [*q.remarks, *provenance.notes]
+    if not q.case.favourable.all() and not pool.is_split:
         notes.append(
             f"fewer than {FEWEST} people are affected: directions are evaluated on the inputs that they were chosen on"
         )
     if q.groups.n_outside:
         notes.append(f"{q.groups.n_outside:,} rows are in no group: they only count in the overall measures")
+    if q.reference is not None and q.reference not in names:
+        notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
+    if q.cluster is not None:
+        notes += _cluster_notes(q)
+    return notes
+
+
+def _hints(q: Question) -> list[str]:
+    """What else the text says."""
+    notes = [q.guessed] if q.guessed else []
+    if q.case.favourable.all():
+        notes.append("nobody is affected")
     full = [
         name
         for i, name in enumerate(q.groups.names)
@@ -329,10 +340,6 @@ def _remarks(q: Question, names: list[str], pool: Pool, provenance: Provenance) 
     ]
     if full:
         notes.append(f"everybody is affected in {', '.join(full)}")
-    if q.reference is not None and q.reference not in names:
-        notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
-    if q.cluster is not None:
-        notes += _cluster_notes(q)
     return notes
 
 

@@ -89,8 +89,8 @@ class Evidence:
     ----------
     comparisons, by_group, checks, settings, basis
         As in :class:`globece.Audit`.
-    remarks
-        Remarks for the reader.
+    remarks, hints
+        Remarks for the reader, and those that the text already says elsewhere.
     example
         A change in words with a place for a number, and that number for a cost of 1; "" if there is no example.
     criteria
@@ -103,6 +103,7 @@ class Evidence:
     settings: AuditSettings
     basis: Basis
     remarks: tuple[str, ...]
+    hints: tuple[str, ...]
     example: tuple[str, float]
     criteria: tuple[Criterion, ...] = ()
 
@@ -136,11 +137,12 @@ def conclude(evidence: Evidence) -> Verdict:
     rejected = _most_rejected(evidence)
     model_bias = None if rejected is None or rejected.sides[0] == EVERYBODY_ELSE else rejected.sides[0]
     main = headline(comparisons)
-    warnings = list(evidence.remarks)
+    warnings = [*evidence.remarks, *evidence.hints]
+    notes = [f"Note: {remark}." for remark in evidence.remarks]
     about_all = [_small(small, evidence.by_group), _extremes(evidence.by_group), _rejections(rejected, evidence)]
     if main is None:
         why = "fewer than two groups are large enough to be compared"
-        lines = [_favourable(basis), f"Not enough evidence: {why}.", *about_all, _rests(basis), SAYS_NOT]
+        lines = [_favourable(basis), f"Not enough evidence: {why}.", *about_all, _rests(basis), *notes, SAYS_NOT]
         return Verdict(
             basis.favourable, UNKNOWN, None, None, (), np.nan, (np.nan, np.nan), np.nan, np.nan, 0.0, small, model_bias,
             {}, basis.sentences(), (why, *warnings), _text(lines),
@@ -164,7 +166,7 @@ def conclude(evidence: Evidence) -> Verdict:
     lines = [
         _favourable(basis),
         _first(main, conclusion, settings),
-        _in_units(gap.value if np.isfinite(gap.p) else np.nan, evidence),
+        _in_units(gap.value if np.isfinite(gap.p) else np.nan, decision.margin, evidence),
         _others(comparisons, settings),
         _parts(conclusion, main, settings.level),
         _survival(evidence.checks),
@@ -172,6 +174,7 @@ def conclude(evidence: Evidence) -> Verdict:
         *about_all,
         _burden(evidence),
         _rests(basis),
+        *notes,
         SAYS_NOT,
     ]
     return Verdict(
@@ -222,13 +225,22 @@ def _in(name: str) -> str:
 
 def _pays(c: Comparison) -> str:
     """Who pays how much more, or less, than whom."""
-    value = c.gaps["score"].value
-    if c.other == EVERYBODY_ELSE and value < 0:
-        return f"recourse costs those turned down in {c.group} {-value:.2f} less on average than {EVERYBODY_ELSE}"
+    value, d = c.gaps["score"].value, decimals(c.decision.margin)
     if value == 0.0:
-        return f"recourse costs those turned down in {c.group} as much on average as {_in(c.other)}"
+        return f"people turned down in {c.group} pay as much for recourse on average as {_in(c.other)}"
+    if c.other == EVERYBODY_ELSE and value < 0:
+        return f"people turned down in {c.group} pay {-value:.{d}f} less for recourse on average than {EVERYBODY_ELSE}"
     worse, better = who_pays(c)
-    return f"recourse costs those turned down in {worse} {abs(value):.2f} more on average than {_in(better)}"
+    return f"people turned down in {worse} pay {abs(value):.{d}f} more for recourse on average than {_in(better)}"
+
+
+def decimals(margin: float) -> int:
+    """Decimals of costs, so that a gap as large as the relevance margin has two digits.
+
+    >>> decimals(0.7), decimals(0.031), decimals(0.0042)
+    (2, 3, 4)
+    """
+    return int(np.clip(1 - np.floor(np.log10(margin)), 2, 5)) if 0 < margin < np.inf else 2
 
 
 def _whom(c: Comparison) -> str:
@@ -245,9 +257,10 @@ def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
             "told from so few people in comparable levels."
         )
     low, high = (gap.low, gap.high) if gap.value >= 0 else (-gap.high, -gap.low)
-    pays = f"{_pays(c)} ({1 - settings.level:.0%} interval {low:.2f} to {high:.2f}, p {_p(gap.p_adjusted)})"
-    share = "as was set" if settings.relevant is not None else f"{settings.relevant_share:.0%} of the overall mean"
-    matters = f"a gap counts as relevant from {margin} on, {share}"
+    d = decimals(c.decision.margin)
+    pays = f"{_pays(c)} ({1 - settings.level:.0%} interval {low:.{d}f} to {high:.{d}f}, p {_p(gap.p_adjusted)})"
+    share = f"{settings.relevant_share:.0%} of what everybody pays on average"
+    matters = f"a gap counts as relevant from {margin} on, {'as set' if settings.relevant is not None else share}"
     return {
         RELEVANT: f"Relevant bias {_whom(c)}: {pays}. The whole interval is beyond {margin}; {matters}.",
         OPEN: (
@@ -268,14 +281,14 @@ def _first(c: Comparison, conclusion: str, settings: AuditSettings) -> str:
     }[conclusion]
 
 
-def _in_units(gap: float, evidence: Evidence) -> str:
+def _in_units(gap: float, margin: float, evidence: Evidence) -> str:
     said, unit = evidence.example
     counted = f"people without recourse count as the full budget ({evidence.basis.budget:g})"
     if not np.isfinite(gap):
         return ""
-    if not said or abs(gap) < 0.005:
+    if not said or gap == 0.0:
         return f"{counted[0].upper()}{counted[1:]}."
-    return f"A gap of {abs(gap):.2f} is as much as {said.format(abs(gap * unit))}; {counted}."
+    return f"A gap of {abs(gap):.{decimals(margin)}f} is as much as {said.format(abs(gap * unit))}; {counted}."
 
 
 def _others(comparisons: Sequence[Comparison], settings: AuditSettings) -> str:
@@ -294,7 +307,7 @@ def _others(comparisons: Sequence[Comparison], settings: AuditSettings) -> str:
 
 def _gap(c: Comparison) -> str:
     gap = c.gaps["score"]
-    return f"{gap.value:+.2f}" if np.isfinite(gap.value) else "unknown"
+    return f"{gap.value:+.{decimals(c.decision.margin)}f}" if np.isfinite(gap.value) else "unknown"
 
 
 def _parts(conclusion: str, main: Comparison, level: float) -> str:
@@ -303,7 +316,7 @@ def _parts(conclusion: str, main: Comparison, level: float) -> str:
         return ""
     coverage, cost = main.gaps["coverage"], main.gaps["average_cost"]
     named = main.group if main.other == EVERYBODY_ELSE else who_pays(main)[0]
-    sign = 1.0 if named == main.group else -1.0
+    sign, d = 1.0 if named == main.group else -1.0, decimals(main.decision.margin)
     found = []
     if coverage.p_adjusted < level:
         more = "fewer" if sign * coverage.value < 0 else "more"
@@ -313,7 +326,7 @@ def _parts(conclusion: str, main: Comparison, level: float) -> str:
         )
     if cost.p_adjusted < level and np.isfinite(cost.value):
         more = "more" if sign * cost.value > 0 else "less"
-        found.append(f"those in {named} who have it pay {abs(cost.value):.2f} {more} (p {_p(cost.p_adjusted)})")
+        found.append(f"those in {named} who have it pay {abs(cost.value):.{d}f} {more} (p {_p(cost.p_adjusted)})")
     if not found:
         return "Neither the share with recourse nor what it costs those who have it differs significantly on its own."
     return f"In detail, {' and '.join(found)}."

@@ -188,7 +188,8 @@ def show(found: Audit, console: Console) -> None:
     if found.checks:
         console.print(_checks(found))
     for warning in found.verdict.warnings:
-        console.print(f"Note: {warning}.")
+        if warning not in found.verdict.text:
+            console.print(f"Note: {warning}.")
     console.print("It rests on " + "; ".join(found.verdict.rests_on) + ".")
 
 
