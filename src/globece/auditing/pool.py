@@ -33,6 +33,8 @@ from globece.space import BoolArray, FloatArray, IntArray
 FOLDS = ((400, 2), (1500, 4), (20_000, 10), (float("inf"), 4))
 LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
 LEAST_RAYS = 400  # that a climb follows for each direction, about
+# Where each of a part's directions lowers its score by so large a share, they are too few: twice as many are climbed.
+TOO_FEW = 0.2
 KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
 USEFUL_FOR = 500  # inputs that this is seen on
@@ -196,6 +198,7 @@ def gather(
     fold: IntArray,
     search: CandidateSearch,
     shares: tuple[float, float] = (CLIMBED, FOLLOWED),
+    climbing: int | None = None,
 ) -> tuple[Pool, IntArray]:
     """Climb candidates for everybody and for some groups in each fold, and follow all of them on all inputs.
 
@@ -211,6 +214,8 @@ def gather(
         How to look for candidates.
     shares
         Of the time, by when candidates should be climbed and followed.
+    climbing
+        Most folds in which candidates are climbed; all of them by default.
 
     Returns
     -------
@@ -226,7 +231,7 @@ def gather(
     found: list[FloatArray] = []
     origin: list[int] = []
     seen = 0
-    numbers = np.unique(fold).tolist()
+    numbers = np.unique(fold)[:climbing].tolist()
     for left, f in zip(range(len(numbers), 0, -1), numbers, strict=True):
         mine = [m[fold[m] == f] for m in (everybody, *members)]
         parts = [case.searched(m) for m in mine if len(m)]
@@ -235,7 +240,7 @@ def gather(
         found.append(made)
         origin += [f] * len(made)
     directions, which = np.unique(case.cost.normalise(np.vstack(found)), axis=0, return_inverse=True)
-    from_fold = np.zeros((max(numbers) + 1, len(directions)), dtype=bool)
+    from_fold = np.zeros((int(fold.max()) + 1, len(directions)), dtype=bool)
     from_fold[origin, which.ravel()] = True
     rank = np.empty(len(fold), dtype=np.int64)
     rank[content_order(case.inputs.values, search.seed)] = np.arange(len(fold))
@@ -328,8 +333,11 @@ def _candidates(
             monitor.found()
         try:
             got = find_directions(by, part, search.n, rng, monitor)
-            climbed.append(got.directions)
             seen += got.candidates
+            if search.n != "auto" and search.climbs and _worth_of_the_least(part, got.directions) > TOO_FEW:
+                got = find_directions(by, part, 2 * search.n, np.random.default_rng(search.seed), monitor)
+                seen += got.candidates
+            climbed.append(got.directions)
             if search.climbs:
                 more += unseen(part, got.directions, rng)
         except TimeUp as why:
@@ -353,6 +361,17 @@ def _candidates(
     except TimeUp as why:
         monitor.interrupt(why)
     return every, seen
+
+
+def _worth_of_the_least(part: Affected, directions: FloatArray) -> float:
+    """By which share the direction that is needed least lowers the score."""
+    if len(directions) < 2:
+        return 0.0
+    some = replace(part, inputs=part.inputs[np.sort(content_order(part.inputs, 0)[:USEFUL_FOR])])
+    cost = np.minimum(scale(some, directions, model=part.model.thinned(ROUGH_POINTS)).cost, part.budget)
+    whole = float(cost.min(axis=0).sum())
+    without = min(float(np.delete(cost, i, axis=0).min(axis=0).sum()) for i in range(len(directions)))
+    return 1.0 - whole / without if without > 0 else 0.0
 
 
 def _useful(parts: Sequence[Affected], directions: FloatArray, most: int) -> FloatArray:
