@@ -30,7 +30,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 # depends on how they were drawn: with 6 instead of 10 the gap on HELOC varies over seeds by 0.31 instead of 0.21 of its
 # standard error. Very many inputs take their time, and their folds are large. The number of folds is even, as subgroups
 # are searched on one half of them and tested on the other.
-FOLDS = ((400, 2), (1500, 4), (20_000, 10), (float("inf"), 4))
+FOLDS = ((400, 2), (2500, 4), (20_000, 10), (float("inf"), 4))
 LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
 LEAST_RAYS = 400  # that a climb follows for each direction, about
 # Where each of a part's directions lowers its score by so large a share, they are too few: twice as many are climbed.

@@ -89,12 +89,14 @@ class Evidence:
     ----------
     comparisons, by_group, checks, settings, basis
         As in :class:`globece.Audit`.
-    remarks, hints
-        Remarks for the reader, and those that the text already says elsewhere.
+    remarks
+        Remarks for the reader.
     example
         A change in words with a place for a number, and that number for a cost of 1; "" if there is no example.
     criteria
         What the score hides.
+    hints
+        Remarks that the text already says elsewhere.
     """
 
     comparisons: Sequence[Comparison]
@@ -103,9 +105,9 @@ class Evidence:
     settings: AuditSettings
     basis: Basis
     remarks: tuple[str, ...]
-    hints: tuple[str, ...]
     example: tuple[str, float]
     criteria: tuple[Criterion, ...] = ()
+    hints: tuple[str, ...] = ()
 
 
 def headline(comparisons: Sequence[Comparison]) -> Comparison | None:
