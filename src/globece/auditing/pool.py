@@ -33,7 +33,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 FOLDS = ((400, 2), (2500, 4), (20_000, 10), (float("inf"), 4))
 LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
 LEAST_RAYS = 400  # that a climb follows for each direction, about
-# Where each of a part's directions lowers its score by so large a share, they are too few: twice as many are climbed.
+# Where each of everybody's directions lowers the score by so large a share, twice as many are climbed.
 TOO_FEW = 0.2
 KEPT = 8  # most candidates that a fold keeps for everybody, and for each group in it
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
@@ -334,8 +334,8 @@ def _candidates(
         try:
             got = find_directions(by, part, search.n, rng, monitor)
             seen += got.candidates
-            if search.n != "auto" and search.climbs and _worth_of_the_least(part, got.directions) > TOO_FEW:
-                got = find_directions(by, part, 2 * search.n, np.random.default_rng(search.seed), monitor)
+            if i == 0 < len(parts) - 1 and _too_few(part, got.directions, search):
+                got = find_directions(by, part, 2 * search.most, np.random.default_rng(search.seed), monitor)
                 seen += got.candidates
             climbed.append(got.directions)
             if search.climbs:
@@ -363,15 +363,15 @@ def _candidates(
     return every, seen
 
 
-def _worth_of_the_least(part: Affected, directions: FloatArray) -> float:
-    """By which share the direction that is needed least lowers the score."""
-    if len(directions) < 2:
-        return 0.0
+def _too_few(part: Affected, directions: FloatArray, search: CandidateSearch) -> bool:
+    """Whether each of the directions that were asked for lowers the score by a large share."""
+    if search.n == "auto" or not search.climbs or len(directions) < 2:
+        return False
     some = replace(part, inputs=part.inputs[np.sort(content_order(part.inputs, 0)[:USEFUL_FOR])])
     cost = np.minimum(scale(some, directions, model=part.model.thinned(ROUGH_POINTS)).cost, part.budget)
     whole = float(cost.min(axis=0).sum())
     without = min(float(np.delete(cost, i, axis=0).min(axis=0).sum()) for i in range(len(directions)))
-    return 1.0 - whole / without if without > 0 else 0.0
+    return whole < without * (1.0 - TOO_FEW)
 
 
 def _useful(parts: Sequence[Affected], directions: FloatArray, most: int) -> FloatArray:
