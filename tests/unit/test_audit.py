@@ -443,3 +443,61 @@ def test_affected_inputs_that_are_unknown_are_not_taken_for_covered() -> None:
     assert (nobody.affected, nobody.coverage, nobody.score) == (0, 1.0, 0.0)
     assert unknown.affected == 4
     assert np.isnan([unknown.coverage, unknown.average_cost, unknown.score, *unknown.quantiles]).all()
+
+
+def test_candidates_that_cannot_be_the_least_need_not_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many inputs, some are followed along all candidates, the others while these may be what they pay."""
+    from globece.auditing import pool
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 10, 1500), rng.uniform(0, 10, 1500), np.arange(1500) % 3])
+    space = FeatureSpace.from_matrix(X, columns=["income", "savings", "g"])
+    monkeypatch.setattr(pool, "CHOSEN_ON", 80)
+
+    def audited() -> Audit:
+        return audit(
+            (np.array([1.0, 0.7, -0.5]), -9.0), X, by="g", space=space, rng=0, search=Climb(rays=300),
+            audit_settings=AuditSettings(checks=False),
+        )  # fmt: skip
+
+    full = audited()
+    monkeypatch.setattr(pool, "IN_FULL", 100)
+    part = audited()
+    assert np.array_equal(part.cost, full.cost)
+    assert np.array_equal(part.explanation.directions, full.explanation.directions)
+    assert np.array_equal(part.explanation.costs, full.explanation.costs)
+    assert part.exchange.score == pytest.approx(full.exchange.score, rel=0.3)
+    assert str(part.verdict) == str(full.verdict)
+
+
+def test_twice_as_many_directions_are_climbed_where_each_of_a_few_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each category needs a direction of its own: with three for four of them, results depended on the seed."""
+    from globece.search import find_directions
+
+    n = 900
+    region = np.arange(n) % 4
+    own = np.random.default_rng(0).uniform(0, 10, (n, 4))
+    X = np.column_stack([own, np.eye(4)[region], np.random.default_rng(1).integers(0, 2, n)])
+    names = [f"f{i}" for i in range(4)]
+    space = FeatureSpace.from_matrix(
+        X, columns=[*names, *(f"region={i}" for i in range(4)), "g"],
+        groups={"region": [f"region={i}" for i in range(4)]}, immutable=["region"],
+    )  # fmt: skip
+
+    def model(Z: np.ndarray) -> np.ndarray:
+        return np.asarray((Z[:, :4] * Z[:, 4:8]).sum(axis=1) > 7)
+
+    asked: list[Any] = []
+
+    def recorded(*given: Any) -> Any:
+        asked.append(given[2])
+        return find_directions(*given)
+
+    monkeypatch.setattr("globece.auditing.pool.find_directions", recorded)
+    settings: dict[str, Any] = {"by": "g", "space": space, "favourable": True, "rng": 0}
+    settings["audit_settings"] = AuditSettings(checks=False)
+    audit(model, X, search=Climb(max_features=1, rays=4000), **settings)
+    assert asked == [3, 6, 3, 3] * (len(asked) // 4)  # everybody, and two groups, in each fold
+    asked.clear()
+    audit(lambda Z: Z[:, 0] > 7, X, search=Climb(max_features=1, rays=1000), **settings)
+    assert set(asked) == {3}

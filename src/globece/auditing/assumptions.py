@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from globece.auditing.groups import Groups
+from globece.auditing.groups import MISSING, Groups
 from globece.compact import Rows
 from globece.errors import InvalidParameterError
 from globece.models.decision import SIDES, Decision
@@ -51,6 +51,19 @@ ADVERSE = frozenset(
         "unfavourable",
         "unfavorable",
         "adverse",
+        "charged",
+        "dlqin2yrs",
+        "overdue",
+        "arrears",
+        "unpaid",
+        "foreclosed",
+        "foreclosure",
+        "evicted",
+        "eviction",
+        "convicted",
+        "guilty",
+        "ineligible",
+        "disapproved",
     ]
 )
 SENSITIVE = frozenset(
@@ -83,9 +96,24 @@ SENSITIVE = frozenset(
         "origin",
         "tribe",
         "veteran",
+        "female",
+        "male",
+        "transgender",
+        "native",
+        "hispanic",
+        "latino",
+        "indigenous",
+        "birth",
+        "birthday",
+        "birthdate",
+        "birthplace",
+        "dob",
     ]
 )
 AGE = frozenset({"age", "ages"})
+# The same where all of these are parts of a name.
+ADVERSE_TOGETHER = (frozenset({"high", "risk"}), frozenset({"write", "off"}), frozenset({"past", "due"}))
+SENSITIVE_TOGETHER = (frozenset({"family", "status"}), frozenset({"civil", "status"}))
 FEW_VALUES = 10  # different values up to which a column of numbers may stand for groups
 BY_CHANCE = 1e-4  # probability below which a category in one group alone is no chance
 
@@ -103,10 +131,14 @@ def words(name: str) -> list[str]:
 def is_adverse(name: Any) -> bool:
     """Whether a name is one of an outcome that nobody wants.
 
-    >>> is_adverse("default"), is_adverse("two_year_recid"), is_adverse("approved")
-    (True, True, False)
+    >>> [is_adverse(name) for name in ("default", "two_year_recid", "Charged Off", "high_risk", "low risk", "approved")]
+    [True, True, True, True, False, False]
     """
-    return isinstance(name, str) and any(part in ADVERSE for part in words(name))
+    return isinstance(name, str) and _has(words(name), ADVERSE, ADVERSE_TOGETHER)
+
+
+def _has(parts: Sequence[str], single: frozenset[str], together: Sequence[frozenset[str]]) -> bool:
+    return any(part in single for part in parts) or any(all_ <= set(parts) for all_ in together)
 
 
 def check_not_adverse(name: Any, what: str, argument: str) -> None:
@@ -136,7 +168,7 @@ def unconstrained(space: FeatureSpace) -> list[str]:
     for f in space.movable:
         parts = words(f.name)
         falls = f.kind == "categorical" or f.sense <= 0
-        if any(part in SENSITIVE for part in parts) or (falls and any(part in AGE for part in parts)):
+        if _has(parts, SENSITIVE, SENSITIVE_TOGETHER) or (falls and any(part in AGE for part in parts)):
             found.append(f.name)
     return found
 
@@ -144,7 +176,7 @@ def unconstrained(space: FeatureSpace) -> list[str]:
 def unconstrained_warning(names: Sequence[str], space: FeatureSpace) -> str:
     """One warning about them, with the argument that settles it."""
     listed = ", ".join(repr(name) for name in names)
-    ages = [n for n in names if space[n].kind != "categorical" and not any(part in SENSITIVE for part in words(n))]
+    ages = [n for n in names if space[n].kind != "categorical" and not _has(words(n), SENSITIVE, SENSITIVE_TOGETHER)]
     fixed = [n for n in names if n not in ages]
     settle = [f"immutable={fixed!r}"] if fixed else []
     settle += [f"increasing={ages!r}"] if ages else []
@@ -207,12 +239,18 @@ def proxies(rows: Rows, parts: Sequence[Groups]) -> Proxies:
             continue
         bound = np.zeros(len(present), dtype=bool)
         for groups in parts:
-            bound |= _bound(codes, len(present), groups.labels[known], len(groups))
+            labels = np.where(groups.labels == _missing(groups), -1, groups.labels)
+            bound |= _bound(codes, len(present), labels[known], len(groups))
         if len(present) > 1 and bound.all():
             features.append(f.name)
         elif f.is_block and bound.any():
             categories[f.name] = tuple(f.categories[int(v)] for v in present[bound])
     return Proxies(tuple(features), categories)
+
+
+def _missing(groups: Groups) -> int:
+    """Position of those whose group is not known, who say nothing about what stands for a group."""
+    return groups.names.index(MISSING) if MISSING in groups.names else len(groups)
 
 
 def _bound(codes: Any, n_codes: int, labels: Any, n_groups: int) -> Any:

@@ -83,7 +83,7 @@ class Basis:
 
     def sentences(self) -> tuple[str, ...]:
         """The same in words, the most important first."""
-        held = "; ".join(f"{name} {how}" for name, how in self.constraints.items()) or "nothing"
+        held = _constraints(self.constraints)
         people = "" if self.clusters is None else f" of {self.clusters:,} people"
         within = "" if self.control is None else f", compared within levels of {self.control}"
         trained = {
@@ -102,6 +102,18 @@ class Basis:
             f"seed {'not given' if self.seed is None else self.seed}, data {self.data}, decisions {self.model_data}, "
             + ", ".join(f"{name} {v}" for name, v in self.versions.items()),
         )
+
+
+def _constraints(how: Mapping[str, str]) -> str:
+    """Features by how they are constrained: "race and sex do not change; age only rises"."""
+    found = []
+    for text in dict.fromkeys(how.values()):
+        names = [name for name, own in how.items() if own == text]
+        many = {"does not change": "do not change", "is constant": "are constant"}.get(text, text)
+        many = many.replace("only rises", "only rise").replace("only falls", "only fall")
+        many = many.replace("does not become", "do not become")
+        found.append(f"{names[0]} {text}" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} {many}")
+    return "; ".join(found) or "nothing"
 
 
 def _few(names: tuple[str, ...], most: int = 12) -> str:

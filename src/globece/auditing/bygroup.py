@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from globece import formatting
-from globece.auditing.criteria import DISTANCE, Criterion
+from globece.auditing.criteria import DISTANCE, REJECTION, Criterion
 from globece.auditing.exchange import EVERYBODY
 from globece.auditing.measures import EVERYBODY_ELSE, Measures
 from globece.auditing.statistics import MEASURES
@@ -64,7 +64,7 @@ class ByGroup(Mapping[str, Measures]):
         for name in ALL_MEASURES:
             for end, side in enumerate(("low", "high")):
                 columns[f"{name}_{side}"] = np.array([getattr(m, f"{name}_interval")[end] for m in rows.values()])
-        for name in dict.fromkeys(c.name for c in self._criteria if c.name != DISTANCE):
+        for name in dict.fromkeys(c.name for c in self._criteria if c.name not in (DISTANCE, REJECTION)):
             values = self._values(name)
             columns[name] = np.array([values.get(group, np.nan) for group in rows])
         return self._table.like(columns)

@@ -23,7 +23,8 @@ from globece.errors import TimeLimitError
 from globece.progress import TimeUp
 from globece.space import FloatArray, IntArray
 
-CHECKED_ON = 6000  # affected inputs, about
+CHECKED_ON = 4000  # affected inputs, about
+CLIMBING = 4  # folds in which more candidates are climbed
 EACH = 600  # of each group, where it has so many
 
 
@@ -102,7 +103,8 @@ def _judged(q: Question, names: Sequence[str], cost: FloatArray, settings: Audit
 
 def _more(q: Question, pool: Pool, search: CandidateSearch) -> Iterator[Version]:
     """The same with other candidates added, climbed from another seed."""
-    again, reached = gather(q.case, (), pool.fold, replace(search, seed=search.seed + 1), shares=(0.92, 1.0))
+    other = replace(search, seed=search.seed + 1)
+    again, reached = gather(q.case, (), pool.fold, other, shares=(0.92, 1.0), climbing=CLIMBING)
     if len(reached) < len(pool.fold):
         raise TimeUp
     both = _merged(pool, again)
@@ -134,4 +136,7 @@ def _merged(one: Pool, other: Pool) -> Pool:
         np.hstack([one.from_fold, other.from_fold]),
         one.fold,
         one.seen + other.seen,
+        one.rank,
+        one.whole & other.whole,
+        one.ahead,
     )

@@ -23,6 +23,7 @@ from globece.space import BoolArray, FloatArray, IntArray
 
 BURDEN, WITHIN, HALF, CHOICE, DISTANCE = "burden", "share_within", "cost_of_half", "choice", "distance"
 CRITERIA = (BURDEN, WITHIN, HALF, CHOICE, DISTANCE)
+REJECTION = "rejection_rate"  # of groups that no comparison is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Criterion:
         ``"cost_of_half"``: cost within which half of those affected have recourse; ``at`` is that share.
         ``"choice"``: how many of the reported directions give a person recourse.
         ``"distance"``: largest distance between the cost curves, which is at cost ``at``.
+        ``"rejection_rate"``: share of the rows that are affected, of groups with too few affected inputs (or none) to
+        be compared otherwise.
     group, other
         The two sides.
     one, two
@@ -87,6 +90,28 @@ def criteria(
         for name, estimate, at in affected.estimates():
             found.append(_criterion(name, two, st.contrast(pair, estimate), settings, len(pairs), at))
         found.append(_distance(two, pair, affected.cost, settings, len(pairs)))
+    return tuple(found)
+
+
+def not_compared(q: Question, names: Sequence[str], settings: AuditSettings) -> tuple[Criterion, ...]:
+    """Rejection rates of the groups that are not among these, each against everybody else.
+
+    A group with few affected inputs, or none, cannot be compared in recourse: it may be the one that is favoured.
+    """
+    sizes = dict(zip(q.groups.names, q.groups.sizes.tolist(), strict=True))
+    rest = [name for name in q.groups.names if name not in names and sizes[name] >= settings.least()]
+    n_tests = len(rest) + len(pairs_of(len(names), q.reference_among(names)))
+    hit = ~q.case.favourable
+    kept = np.flatnonzero(q.groups.labels >= 0)
+    keys = [hit[kept], q.groups.labels[kept], q.levels()[kept]]  # an order that does not depend on that of the rows
+    order = kept[np.lexsort(keys if q.cluster is None else [q.cluster[kept], *keys])]
+    label, level, affected = q.groups.labels[order], q.levels()[order], hit[order]
+    cluster = None if q.cluster is None else q.cluster[order]
+    found = []
+    for name in rest:
+        pair = st.paired(*_masks(label, q.groups.index(name), None), level, cluster)
+        gap = st.contrast(pair, lambda side, members: st.share_of(side, affected[members]))
+        found.append(_criterion(REJECTION, (name, EVERYBODY_ELSE), gap, settings, n_tests, np.nan))
     return tuple(found)
 
 

@@ -51,6 +51,7 @@ def choose(pool: Pool, members: Sequence[IntArray], search: CandidateSearch, bud
     """Choose the best candidates for each group, and for everybody, without each fold."""
 
     def each(inputs: IntArray) -> tuple[IntArray, ...]:
+        inputs = pool.some(inputs)
         if not pool.is_split:
             return (pool.best(inputs, None, search, budget),)
         return tuple(pool.best(inputs[pool.fold[inputs] != f], f, search, budget) for f in range(len(pool.from_fold)))
@@ -74,7 +75,9 @@ def judged_costs(pool: Pool) -> FloatArray:
 
 
 def exchanged(pool: Pool, choice: Choice, names: Sequence[str], members: Sequence[IntArray], budget: float) -> Exchange:
-    """Apply each group's directions, and everybody's, to each group."""
+    """Apply each group's directions, and everybody's, to each group, or to some of its many inputs."""
+    if not pool.whole.all():
+        members = [pool.some(inputs) for inputs in members]
     sources = [*choice.by_group, choice.everybody]
     shape = (len(sources), len(names))
     score, coverage, average_cost = (np.full(shape, NOT_A_NUMBER) for _ in range(3))

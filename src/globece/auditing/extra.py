@@ -25,6 +25,7 @@ NEAREST = 16
 MOST_TURNED = 400  # candidates with one more category changed
 ROUNDS = ((32, 24), (192, 24))  # inputs that they are evaluated on, and how many are kept
 ROUGH_POINTS = 32  # along a black box's ray
+MOST_LEFT = 2000  # inputs among which those without recourse are looked for
 FAVOURABLE_ROWS = 5000  # most rows among which the nearest are searched
 SOON = 0.01  # scalar at which the category changes, per unit of nominal cost
 
@@ -33,6 +34,8 @@ def unseen(part: Affected, climbed: FloatArray, rng: np.random.Generator) -> lis
     """Directions in closed form, for linear models, and to the nearest favourable rows, for inputs without recourse."""
     found = [ClosedForm().propose(part, CLOSED_FORMS, rng)] if part.model.unconditioned.half_spaces is not None else []
     rough = part.model.thinned(ROUGH_POINTS)
+    if len(part.inputs) > MOST_LEFT:
+        part = replace(part, inputs=part.inputs[np.sort(content_order(part.inputs, 3)[:MOST_LEFT])])
     left = np.isinf(scale(part, climbed, model=rough).cost).all(axis=0)
     if left.any() and part.favourable_rows is not None and len(part.favourable_rows):
         rest = replace(part, inputs=part.inputs[left])

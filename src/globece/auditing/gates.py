@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from globece.auditing.conclusions import NEGLIGIBLE, OPEN, RELEVANT, UNKNOWN
-from globece.auditing.measures import Comparison
+from globece.auditing.criteria import REJECTION
+from globece.auditing.measures import Comparison, Gap
 from globece.auditing.result import Audit
-from globece.auditing.verdict import who_pays
 from globece.errors import check_flag, check_instance, check_list, check_number, keep_checked, wrong
 
+LEFT_OUT = 0.5  # share of a group's affected inputs that may be left out of a comparison
 # What a gate may fail on, by the word for it.
 WORDS = {"relevant": RELEVANT, "open": OPEN, "unknown": UNKNOWN, "negligible": NEGLIGIBLE}
 
@@ -106,10 +107,9 @@ def check_gate(audit: Audit, gate: Gate) -> Outcome:
     if not audit.comparisons:
         unknown.append("no two groups are large enough to be compared")
     for c in audit.comparisons:
-        worse, better = who_pays(c)
         conclusion = c.decision.conclusion
         if conclusion in {WORDS[word] for word in gate.fail_on}:
-            failures.append(f"{worse} against {better}: {conclusion} ({_numbers(c, 'score')})")
+            failures.append(f"{c.group} against {c.other}: {conclusion} ({_numbers(c, 'score')})")
         for measure, limit in _limits(gate).items():
             name = "score" if measure == "score" else measure.replace("_", " ")
             state = _state(c, measure, limit, audit.settings.level)
@@ -121,9 +121,36 @@ def check_gate(audit: Audit, gate: Gate) -> Outcome:
                 )
         if gate.fail_on and not np.isfinite(c.gaps["score"].p_adjusted):
             unknown.append(f"the gap in score between {c.group} and {c.other} is unknown")
+    failures += _rejected(audit, gate.rejection_above)
+    unknown += _left_out(audit)
     if not gate.allow_small:
         unknown += [f"{name} is not judged ({audit.by_group[name].note})" for name in audit.verdict.not_compared]
     return Outcome(tuple(failures), tuple(dict.fromkeys(unknown)))
+
+
+def _rejected(audit: Audit, limit: float | None) -> list[str]:
+    """Groups that no comparison is about: nobody, or too few, of them are affected."""
+    if limit is None:
+        return []
+    found = [c for c in audit.criteria if c.name == REJECTION and c.gap.p_adjusted < audit.settings.level]
+    return [
+        f"{c.group} against {c.other}: the gap in rejection rate, {_range(c.gap)}, exceeds {limit:g}"
+        for c in found
+        if abs(c.gap.value) > limit
+    ]
+
+
+def _left_out(audit: Audit) -> list[str]:
+    """Groups most of which are not compared, as nobody of the other side has their level of the control."""
+    found = []
+    for c in audit.comparisons:
+        for name, other, n in ((c.group, c.other, c.left_out[0]), (c.other, c.group, c.left_out[1])):
+            whole = audit.by_group[name].affected if name in audit.by_group else 0
+            if n > LEFT_OUT * whole > 0:
+                found.append(
+                    f"{n:,} of {whole:,} affected in {name} are not compared with {other} by level of the control"
+                )
+    return found
 
 
 def _limits(gate: Gate) -> dict[str, float]:
@@ -140,5 +167,8 @@ def _state(c: Comparison, measure: str, limit: float, level: float) -> bool | No
 
 
 def _numbers(c: Comparison, measure: str) -> str:
-    gap = c.gaps[measure]
+    return _range(c.gaps[measure])
+
+
+def _range(gap: Gap) -> str:
     return f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"

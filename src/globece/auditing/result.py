@@ -286,7 +286,7 @@ class Audit(Saved):
                 f"coverage {formatting.share(m.coverage)}, average cost {formatting.cost(m.average_cost)}, "
                 f"score {formatting.cost(m.score)}{f' ({m.note})' if m.note else ''}"
             )
-        lines += [f"Note: {w}." for w in self.verdict.warnings]
+        lines += [f"Note: {w}." for w in self.verdict.warnings if w not in self.verdict.text]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from globece.auditing.artefact import Check
 from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
 from globece.auditing.bygroup import ByGroup
 from globece.auditing.checking import Found, checks
-from globece.auditing.criteria import by_level, criteria
+from globece.auditing.criteria import by_level, criteria, not_compared
 from globece.auditing.curves import curves_of
 from globece.auditing.exchange import EVERYBODY, Choice, choose, exchanged
 from globece.auditing.flipping import as_others
@@ -85,7 +85,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
     groups = _by_group(q, names, cost, compared, settings, least)
     basis = _basis(q, pool, provenance)
     own, explanation = _explanation(q, pool, found.final, provenance)
-    more = criteria(q, names, cost, explanation, settings)
+    more = (*criteria(q, names, cost, explanation, settings), *not_compared(q, names, settings))
     evidence = Evidence(
         comparisons=comparisons,
         by_group=groups,
@@ -93,6 +93,7 @@ def run_audit(question: Question, search: CandidateSearch, settings: AuditSettin
         settings=settings,
         basis=basis,
         remarks=tuple(_remarks(q, names, pool, provenance)),
+        hints=tuple(_hints(q)),
         example=_example(q, explanation),
         criteria=more,
     )
@@ -148,7 +149,8 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     none = np.zeros(0, dtype=np.int64)
     if not n:
         empty = Scaled(np.empty((0, 0)), np.empty((0, 0)))
-        nobody = Pool(np.empty((0, q.case.space.width)), empty, empty, np.empty((1, 0), dtype=bool), none, 0)
+        split = np.empty((1, 0), dtype=bool)
+        nobody = Pool(np.empty((0, q.case.space.width)), empty, empty, split, none, 0, none, none.astype(bool), none)
         return Travelled(q, _large(q, settings), nobody, np.zeros(0), Choice((), (none,)), {EVERYBODY: none})
     fold = _folds(q, search.seed)
     large = _large(q, settings)
@@ -157,7 +159,7 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     members = q.members(large)
     choice = choose(pool, members, search, q.case.budget)
     sets = {EVERYBODY: np.arange(len(q.rows)), **dict(zip(large, members, strict=True))}
-    final = {name: pool.best(m, None, search, q.case.budget) for name, m in sets.items()}
+    final = {name: pool.best(pool.some(m), None, search, q.case.budget) for name, m in sets.items()}
     used = np.unique(np.concatenate([*final.values()]))
     scaled = Scaled(pool.scaled.scalar.copy(), pool.scaled.cost.copy())
     cost = np.empty(len(q.rows))
@@ -166,12 +168,22 @@ def _travelled(q: Question, search: CandidateSearch, settings: AuditSettings) ->
     def work(part: IntArray) -> None:
         some = case.part(part)
         mine = Scaled(scaled.scalar[:, part], scaled.cost[:, part])
-        if not some.model.exact:  # only what is reported is searched with all points
+        # only what is reported is searched with all points, and followed on everybody
+        if not (some.model.exact and (pool.whole[part].all() or np.isin(used, pool.ahead).all())):
             again = scale(some, pool.directions[used])
             mine.scalar[used], mine.cost[used] = again.scalar, again.cost
         needed = np.zeros(mine.cost.shape, dtype=bool)
         needed[used] = True
-        mine, cost[part] = _confirmed(some, pool.directions, mine, needed, allowed[:, pool.fold[part]])
+        barred = allowed[:, pool.fold[part]]
+        least = (mine.cost + barred).min(axis=0)
+        mine, cost[part] = _confirmed(some, pool.directions, mine, needed, barred)
+        lost = np.flatnonzero((cost[part] > least) & ~pool.whole[part])
+        if len(lost):  # the least was not confirmed, and those that cost more were not followed
+            again = scale(case.part(part[lost]), pool.directions)
+            again, cost[part[lost]] = _confirmed(
+                case.part(part[lost]), pool.directions, again, needed[:, lost], barred[:, lost]
+            )
+            mine.scalar[:, lost], mine.cost[:, lost] = again.scalar, again.cost
         scaled.scalar[:, part], scaled.cost[:, part] = mine.scalar, mine.cost
 
     monitor.begin(CONFIRMED)
@@ -302,15 +314,25 @@ def _overall(q: Question, cost: FloatArray, settings: AuditSettings) -> Measures
 
 
 def _remarks(q: Question, names: list[str], pool: Pool, provenance: Provenance) -> list[str]:
-    notes = [*([q.guessed] if q.guessed else []), *q.remarks, *provenance.notes]
-    if q.case.favourable.all():
-        notes.append("nobody is affected")
-    elif not pool.is_split:
+    notes = [*q.remarks, *provenance.notes]
+    if not q.case.favourable.all() and not pool.is_split:
         notes.append(
             f"fewer than {FEWEST} people are affected: directions are evaluated on the inputs that they were chosen on"
         )
     if q.groups.n_outside:
         notes.append(f"{q.groups.n_outside:,} rows are in no group: they only count in the overall measures")
+    if q.reference is not None and q.reference not in names:
+        notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
+    if q.cluster is not None:
+        notes += _cluster_notes(q)
+    return notes
+
+
+def _hints(q: Question) -> list[str]:
+    """What else the text says."""
+    notes = [q.guessed] if q.guessed else []
+    if q.case.favourable.all():
+        notes.append("nobody is affected")
     full = [
         name
         for i, name in enumerate(q.groups.names)
@@ -318,10 +340,6 @@ def _remarks(q: Question, names: list[str], pool: Pool, provenance: Provenance) 
     ]
     if full:
         notes.append(f"everybody is affected in {', '.join(full)}")
-    if q.reference is not None and q.reference not in names:
-        notes.append(f"the reference {q.reference} is too small: groups are compared with everybody else instead")
-    if q.cluster is not None:
-        notes += _cluster_notes(q)
     return notes
 
 
@@ -365,17 +383,31 @@ def _basis(q: Question, pool: Pool, provenance: Provenance) -> Basis:
 
 
 def _example(q: Question, explanation: Explanation) -> tuple[str, float]:
-    """The feature with a linear scale that recourse changes most, and how much of it costs 1."""
+    """What a cost of 1 is: of the feature that recourse changes most, or else in general."""
+    cost, space = q.case.cost, q.case.space
     if explanation.is_empty or not explanation.n_directions:
         return "", np.nan
     moved = explanation.mean_translation()
-    cost = q.case.cost
-    for i in np.argsort(-moved.cost, kind="stable"):
+    most = [i for i in np.argsort(-moved.cost, kind="stable") if moved.cost[i] > 0]
+    for i in most:
         name = moved.features[i]
-        if moved.cost[i] > 0 and name in cost.scales and cost.scales[name].is_linear:
-            rate = cost.weight(q.case.space[name]) * cost.scales[name].slopes[0]
-            return name, float(np.sign(moved.change[i]) / rate)
+        if name in cost.scales and cost.scales[name].is_linear:
+            rate = cost.weight(space[name]) * cost.scales[name].slopes[0]
+            how = "raising" if moved.change[i] > 0 else "lowering"
+            return f"{how} {_braced(name)} by {{:.3g}}", float(1.0 / rate)
+    for i in most:
+        f = space[moved.features[i]]
+        rate = float(cost.weight(f))
+        if f.is_block:
+            return f"changing {_braced(f.name)} {{:.2g}} times", 1.0 / rate
+        if cost.kind == "deciles" and f.kind == "continuous":
+            return f"passing {{:.0f}} % of the people in {_braced(f.name)}", 10.0 / rate
     return "", np.nan
+
+
+def _braced(name: str) -> str:
+    """A name as a part of a template."""
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _translations(

@@ -188,7 +188,8 @@ def show(found: Audit, console: Console) -> None:
     if found.checks:
         console.print(_checks(found))
     for warning in found.verdict.warnings:
-        console.print(f"Note: {warning}.")
+        if warning not in found.verdict.text:
+            console.print(f"Note: {warning}.")
     console.print("It rests on " + "; ".join(found.verdict.rests_on) + ".")
 
 
@@ -220,7 +221,7 @@ def _decisions(found: Audit) -> Table:
         interval = f"{gap.low:+.2f} to {gap.high:+.2f}" if gap.low == gap.low else formatting.UNKNOWN
         shares = [c.gaps[m].value for m in ("rejection_rate", "coverage")]
         cells = [f"{v:+.1%}" if v == v else formatting.UNKNOWN for v in shares]
-        p = f"{gap.p_adjusted:.3f}" if gap.p_adjusted == gap.p_adjusted else formatting.UNKNOWN
+        p = "< 0.001" if gap.p_adjusted < 0.001 else f"{gap.p_adjusted:.3f}" if gap.p == gap.p else formatting.UNKNOWN
         value = f"{gap.value:+.3f}" if gap.value == gap.value else formatting.UNKNOWN
         table.add_row(c.group, c.other, c.decision.conclusion, value, interval, p, *cells)
     return table

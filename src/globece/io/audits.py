@@ -18,7 +18,7 @@ from globece.auditing.artefact import Check
 from globece.auditing.basis import TRAINING, Basis
 from globece.auditing.bygroup import ALL_MEASURES, ByGroup
 from globece.auditing.conclusions import CONCLUSIONS, Decision
-from globece.auditing.criteria import CRITERIA, AsOther, Criterion, LevelGap
+from globece.auditing.criteria import CRITERIA, REJECTION, AsOther, Criterion, LevelGap
 from globece.auditing.curves import Curve
 from globece.auditing.exchange import EVERYBODY, Exchange
 from globece.auditing.groups import Groups
@@ -107,7 +107,7 @@ COMPARISON = Record(
 CRITERION = Record(
     Criterion,
     {
-        "name": choice(*CRITERIA),
+        "name": choice(*CRITERIA, REJECTION),
         "group": TEXT,
         "other": TEXT,
         **dict.fromkeys(("one", "two"), MEASURE),
