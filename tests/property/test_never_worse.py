@@ -56,6 +56,7 @@ def test_more_effort_is_never_worse(seed: int, kind: str, n: int) -> None:
     model, X, space = problem(seed, kind)
     asked: dict[str, Any] = {"space": space, "n_directions": n, "rng": seed}
     quick = gce.explain(model, X, effort="quick", **asked)
+    assert quick.model is not None
     per_input, least, most = quick.model.allowance
     usual = int(np.clip(per_input * quick.n_affected, least, most))
     rays = [usual // 5 + 1, usual, 5 * usual + 10]
