@@ -266,7 +266,8 @@ def _near(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: f
     rng, n = case.rng(), 40
     near = walk.at(direction, np.full(n, row), k * (1.0 + 1e-6 * rng.uniform(-8, 8, n)))
     for c in case.table.columns:
-        if c.kind == "number" and (case.subject.single or c.type in FRACTIONS):
+        # whole numbers that are kept as fractions are exact, but a step that scales them rounds as coarsely
+        if (c.kind == "number" and case.subject.single) or (c.is_number and c.type in FRACTIONS):
             x = near[c.name]
             ulp = np.spacing(np.abs(x).astype(np.float32)).astype(float) if c.type not in FRACTIONS else c.ulp(x)
             steps = HALF_STEPS if c.type in HALVES else STEPS
