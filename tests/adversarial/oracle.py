@@ -234,7 +234,9 @@ def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, 
         step = float(np.abs(direction[f.start]))
         if c.kind == "number" and f.stop - f.start == 1 and step:
             reached = np.abs(np.nan_to_num(c.values[row])) + np.where(np.isfinite(k), k, 0.0) * step
-            ulp = np.spacing(reached.astype(np.float32)).astype(float) if case.subject.single else c.ulp(reached)
+            ulp = c.ulp(reached)
+            if case.subject.single:  # the coarser of the two: a column may be kept in half precision
+                ulp = np.maximum(ulp, np.spacing(reached.astype(np.float32)))
             out = out + 8.0 * ulp / step
     return out
 
