@@ -234,7 +234,9 @@ def tolerance(case: Case, walk: Walk, direction: NDArray[np.float64], row: Any, 
         step = float(np.abs(direction[f.start]))
         if c.kind == "number" and f.stop - f.start == 1 and step:
             reached = np.abs(np.nan_to_num(c.values[row])) + np.where(np.isfinite(k), k, 0.0) * step
-            ulp = np.spacing(reached.astype(np.float32)).astype(float) if case.subject.single else c.ulp(reached)
+            ulp = c.ulp(reached)
+            if case.subject.single:  # the coarser of the two: a column may be kept in half precision
+                ulp = np.maximum(ulp, np.spacing(reached.astype(np.float32)))
             out = out + 8.0 * ulp / step
     return out
 
@@ -266,7 +268,8 @@ def _near(case: Case, walk: Walk, direction: NDArray[np.float64], row: int, k: f
     rng, n = case.rng(), 40
     near = walk.at(direction, np.full(n, row), k * (1.0 + 1e-6 * rng.uniform(-8, 8, n)))
     for c in case.table.columns:
-        if c.kind == "number" and (case.subject.single or c.type in FRACTIONS):
+        # whole numbers that are kept as fractions are exact, but a step that scales them rounds as coarsely
+        if (c.kind == "number" and case.subject.single) or (c.is_number and c.type in FRACTIONS):
             x = near[c.name]
             ulp = np.spacing(np.abs(x).astype(np.float32)).astype(float) if c.type not in FRACTIONS else c.ulp(x)
             steps = HALF_STEPS if c.type in HALVES else STEPS

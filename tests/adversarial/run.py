@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -29,12 +30,10 @@ def _work(pipe: Connection, traces: str) -> None:
         for seed in WARM_UP:
             solve(seed)
         pipe.send(None)
+        # Only when asked: a trace that is taken while the interpreter runs on may crash it.
+        faulthandler.register(signal.SIGUSR1, file=file)
         while (seed := pipe.recv()) is not None:
-            file.seek(0)
-            file.truncate()
-            faulthandler.dump_traceback_later(LIMIT - 2.0, repeat=True, file=file)
             pipe.send(solve(seed))
-            faulthandler.cancel_dump_traceback_later()
 
 
 @dataclass
@@ -71,8 +70,11 @@ class Worker:
             return waited > START
         return waited > PATIENCE or (waited > LIMIT and _used(self.process.pid) - self.used > LIMIT)
 
-    def stop(self) -> str:
-        """End it, and say what it was doing if it was at something for long."""
+    def stop(self, *, trace: bool = False) -> str:
+        """End it, and say what it was doing if that is asked for."""
+        if trace:
+            os.kill(self.process.pid, signal.SIGUSR1)
+            time.sleep(1.0)
         self.process.kill()
         self.process.join()
         said = self.traces.read_text() if self.traces.exists() else ""
@@ -138,6 +140,6 @@ def _looked_after(worker: Worker, ready: bool, told: Callable[[Report], None]) -
     if worker.overdue:
         if worker.seed is None:
             raise RuntimeError(f"a worker was not ready after {START:g} s")
-        told(Report(worker.seed, "?", "hangs", failures=(Failure("hang", worker.stop()),), seconds=LIMIT))
+        told(Report(worker.seed, "?", "hangs", failures=(Failure("hang", worker.stop(trace=True)),), seconds=LIMIT))
         return Worker.start()
     return None

@@ -27,10 +27,15 @@ def test_nothing_is_wrong(first: int) -> None:
         assert not report.failures, f"python -m tests.adversarial {seed} shows it: {report.failures}"
 
 
-@pytest.mark.parametrize("seed", [500404])
-def test_what_once_failed(seed: int) -> None:
-    """500404: far out, a network in single precision rounds larger sums than where its precision was learnt."""
-    assert not solve(seed, large=True).failures
+@pytest.mark.parametrize(("seed", "large"), [(500404, True), (2101509, False), (2120375, False)])
+def test_what_once_failed(seed: int, large: bool) -> None:
+    """What the library or the oracle once got wrong.
+
+    500404: far out, a network in single precision rounds larger sums than where its precision was learnt. 2101509: a
+    scaler rounds whole numbers that are kept in half precision, which the clearance covers. 2120375: before a model in
+    single precision, a column in half precision still moves in its own, coarser steps.
+    """
+    assert not solve(seed, large=large).failures
 
 
 def test_a_seed_gives_the_same_problem() -> None:

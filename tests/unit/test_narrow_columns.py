@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import KNNImputer
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, RobustScaler
+from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, RobustScaler
 from sklearn.svm import SVC
 
 import globece as gce
+from globece.directions import FixedDirections
 from globece.errors import GlobeCEWarning
 
 STEPS = {
@@ -68,6 +70,30 @@ def test_whole_numbers_in_a_narrow_type_are_not_rounded() -> None:
         found[kept] = k[0][(model.predict(X) == 0) & np.isfinite(k[0])]
     assert len(found["float16"]) == len(found["float64"]) > 20
     assert np.allclose(found["float16"], found["float64"], rtol=0.01, atol=0.01)
+
+
+def test_whole_steps_finer_than_rounding_are_followed() -> None:
+    """Seed 2110641 of the adversary: a whole number in the millions of millions beside one in half precision.
+
+    No single step of it clears the rounding of the other: rays were searched, and ended up to 1 % late.
+    """
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"big": rng.integers(-(10**12), 10**12, 120), "half": rng.normal(size=120).astype("float16")})
+    space = gce.FeatureSpace.from_frame(X, ranges="unbounded")
+    model = make_pipeline(MaxAbsScaler(), Ridge()).fit(X, 1.0 + (X["big"] / 1e12 + X["half"] > 0.5))
+    asked: dict[str, Any] = {"threshold": 1.8, "space": space, "budget": 40.0, "rng": 0}
+    one = FixedDirections(space.check_directions(np.array([[1e11, 0.5], [1e11, -0.2], [-1e10, 0.7]])))
+    ex = gce.explain(model, X, search=gce.Race(one, 3), n_directions=3, **asked)
+    assert ex.model is not None
+    assert ex.model.tallies[0].searched_rays == 0
+    after = ex.counterfactuals()
+    assert len(after.row) > 50
+    said = model.predict(after.after)
+    assert (said >= 1.8).all()
+    # no further than what half precision rounds, 2^-11 of where a row was and of how far it went
+    was, now = (rows["half"].to_numpy(dtype=float) for rows in (after.before, after.after))
+    share = np.abs(model[1].coef_[1] / model[0].scale_[1]) * (np.abs(was) + np.abs(now - was))
+    assert (said - 1.8 < 2.0 * 2.0**-11 * (share + 0.01)).all()
 
 
 @pytest.mark.parametrize(("beyond", "reported"), [(1.0, False), (1.01, True)])

@@ -257,9 +257,17 @@ def walk(  # type: ignore[no-untyped-def]
                             for j in range(m):
                                 clear &= unsure[i, j] == 0.0 or B[j] + t[j] * found > unsure[i, j]
                             if not clear:
-                                found, _ = _one_by_one(
-                                    below(found), far, 1, c0, c1, moves, whole, step, weight, A, s, closed, B, t
-                                )
+                                fine = True  # steps finer than rounding are as good as a slope
+                                for j in range(m):
+                                    fine &= 2.0 * slack[j] <= unsure[i, j]
+                                found, near = _one_by_one(
+                                    below(found), far, FEW_STEPS if fine else 1, c0, c1, moves, whole, step, weight,
+                                    A, s, closed, B, t,
+                                )  # fmt: skip
+                                if fine and found != found:
+                                    found = _over_steps(
+                                        near, far, c0, c1, moves, whole, step, weight, A, s, closed, B, t, part, later
+                                    )
                                 found = np.nan if found == np.inf else found
                         if found != found:
                             out[d, i] = np.nan
