@@ -215,6 +215,11 @@ class RobustModel(Model):
         return self.parts
 
     @property
+    def is_compiled(self) -> bool:
+        """Whether any part was compiled from a model that can be called as well."""
+        return any(part.is_compiled for part in self.parts)
+
+    @property
     def has_noise(self) -> bool:
         """Whether there are errors to survive."""
         return bool(self.errors.any())
@@ -264,7 +269,7 @@ class RobustModel(Model):
             for part in self.parts:
                 left = np.flatnonzero(out)
                 if left.size:
-                    rows = Z[left] + error
+                    rows = self._with(error, Z[left])
                     out[left] = part.uncompiled().favourable(rows, wide=True) if wide else part.favourable(rows)
         return out
 
@@ -274,7 +279,7 @@ class RobustModel(Model):
 
     def margin(self, Z: FloatArray) -> FloatArray:
         """Smallest margin of all parts."""
-        margins = [part.margin(Z + error) for part in self.parts for error in self.errors]
+        margins = [part.margin(self._with(error, Z)) for part in self.parts for error in self.errors]
         return np.asarray(np.min(margins, axis=0))
 
     def first_flip(
@@ -287,6 +292,10 @@ class RobustModel(Model):
             return self._searched(box).first_flip(Z, directions, limit, start)
         found = self._followed(Z, directions, limit, start)
         return search_undecided(self._searched(self.plain.uncompiled()), found, Z, directions, limit, start)
+
+    def _with(self, error: FloatArray, Z: FloatArray) -> FloatArray:
+        """The rows with an error, as columns of a narrow type hold them."""
+        return self.space.settle(Z + error) if error.any() else Z
 
     def _searched(self, box: BlackBox) -> _Searched:
         return _Searched(**{f.name: getattr(box, f.name) for f in fields(box)}, all_of=self)
@@ -305,7 +314,7 @@ class RobustModel(Model):
                 open_ = active[np.isfinite(k[:, active]).any(axis=0)]
                 if open_.size:
                     begin = None if from_zero else k[:, open_]
-                    k[:, open_] = part.first_flip(Z[open_] + error, directions, limit[:, open_], begin)
+                    k[:, open_] = part.first_flip(self._with(error, Z[open_]), directions, limit[:, open_], begin)
                     from_zero = False
             undecided |= np.isnan(k)
             k[undecided] = np.inf  # so that no other part follows them
