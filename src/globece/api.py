@@ -28,6 +28,7 @@ from globece.auditing import (
     unconstrained_warning,
 )
 from globece.case.affected import Case
+from globece.case.fingerprints import fingerprints
 from globece.case.posing import Given, Seed, check_budget, checked, cost_on, generator_of, pose
 from globece.case.verification import trusting
 from globece.compact import Rows
@@ -132,7 +133,10 @@ def explain(
             draws = random if posed is case else again
             return _explained(posed, given, looking, wanted, draws, monitor)
 
-        return trusting(case, work)
+        ex = trusting(case, work)
+    data, decisions = fingerprints(case)
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else None
+    return replace(ex, provenance=replace(ex.provenance, seed=seed, data=data, decisions=decisions))
 
 
 def audit(

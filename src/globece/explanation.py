@@ -71,6 +71,10 @@ class Provenance:
     clearance
         Relative rounding error, of the model's arithmetic and of its columns' types, that every counterfactual
         tolerates: it flips in whatever order sums are rounded. A scalar is larger than the first flip by as much.
+    seed
+        The seed as it was given; ``None`` if it was not a number, or is not known.
+    data, decisions
+        Fingerprints of the rows, in whatever order, and of the model's decisions on them; empty if not known.
     """
 
     version: str
@@ -84,6 +88,9 @@ class Provenance:
     complete: bool = True
     notes: tuple[str, ...] = ()
     clearance: float = DOUBLE
+    seed: int | None = None
+    data: str = ""
+    decisions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

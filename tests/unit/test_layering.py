@@ -192,7 +192,13 @@ INNER = {
         ["linear", "trees", "networks", "robust"],
         ["compiling"],
     ],
-    "case": [["ordering", "recourse"], ["affected"], ["scaling", "posing"], ["batches"], ["verification"]],
+    "case": [
+        ["ordering", "recourse"],
+        ["affected"],
+        ["scaling", "posing", "fingerprints"],
+        ["batches"],
+        ["verification"],
+    ],
 }
 
 

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,9 @@ def test_code_that_computes_it_again_has_what_is_known_and_leaves_the_rest_open(
         if isinstance(node, ast.Call)
         for k in node.keywords
     }
-    assert (asked["rng"], asked["favourable"], asked["n_directions"]) == ("...", "...", str(ex.n_directions))
+    assert (asked["rng"], asked["favourable"], asked["n_directions"]) == ("0", "...", str(ex.n_directions))
+    unknown = replace(ex, provenance=replace(ex.provenance, seed=None))
+    assert "rng=...," in page_of(unknown).data["rests"]["command"]
     fixed = [f.name for f in ex.space.features if f.immutable]
     assert ast.literal_eval(asked.get("immutable", "[]")) == fixed
     assert "rng=7" in page_of(ex, gce.About(seed=7)).data["rests"]["command"]

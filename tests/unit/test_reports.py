@@ -166,9 +166,13 @@ def test_rows_are_in_a_report_only_if_asked_for(table: Path, tmp_path: Path) -> 
 
 def test_a_result_file_gives_a_page_and_says_what_is_not_recorded(tmp_path: Path) -> None:
     model, X, space = credit(120)
-    gce.explain(model, X, space=space, favourable=1, effort="quick", rng=0).to_json(tmp_path / "ex.json")
+    ex = gce.explain(model, X, space=space, favourable=1, effort="quick", rng=np.random.default_rng(0))
+    ex.to_json(tmp_path / "ex.json")
     assert run("report", tmp_path / "ex.json", "--out", tmp_path / "page.html").exit_code == 0
-    assert "not recorded" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Seed: not recorded" in text
+    assert f"rows {ex.provenance.data[:12]}" in text
+    assert f"decisions {ex.provenance.decisions[:12]}" in text
     assert run("report", tmp_path / "ex.json", "--out", tmp_path / "page.zip").exit_code == 2
 
 

@@ -223,7 +223,7 @@ def test_file_holds_the_text(ex: Explanation, tmp_path: Path) -> None:
     ("kind", "written", "apart"),
     [
         (Explanation, lambda d: {**d, "encoded": d["inputs"]}, {"model", "n_unknown"}),  # written unless it is 0
-        (Provenance, lambda d: d["provenance"], {"clearance"}),  # written unless it is that of doubles
+        (Provenance, lambda d: d["provenance"], {"clearance", "seed", "data", "decisions"}),  # written if known
         (Feature, lambda d: d["space"]["features"][0], set()),
         (CostModel, lambda d: d["cost"], {"space"}),
         (Scale, lambda d: d["cost"]["scales"][0], set()),
@@ -756,3 +756,24 @@ def test_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(PermissionError, match=r"ex\.json"):
         files.write_text(str(path), "new")
     assert path.read_text() == "old"
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    order = np.random.default_rng(1).permutation(60)
+
+    def model(rows: Any) -> Any:
+        return (rows[:, 0] > 0.5).astype(int)
+
+    def prints(X: Any, model: Any, rng: Any = 3) -> tuple[Any, ...]:
+        p = explain(model, X, rng=rng, effort="quick").provenance
+        return p.seed, p.data, p.decisions
+
+    mine = prints(X, model)
+    assert mine[0] == 3
+    assert all(mine[1:])
+    assert prints(X[order], model) == mine
+    other = prints(X, lambda rows: (rows[:, 0] > 0.6).astype(int))
+    assert (other[1] == mine[1], other[2] == mine[2]) == (True, False)
+    assert prints(np.vstack([X, X[:1]]), model)[1] != mine[1]
+    assert prints(X, model, np.random.default_rng(3))[0] is None

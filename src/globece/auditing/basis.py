@@ -6,14 +6,9 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
-
-from globece.case.affected import Case
-from globece.case.ordering import content_hash
 from globece.costs import CostModel
 from globece.errors import wrong
 from globece.features import Feature
@@ -23,7 +18,6 @@ from globece.version import __version__
 
 TRAINING = ("all", "some", "none")
 COMPUTED = ("numpy", "scipy", "numba", "scikit-learn", "narwhals")
-FINGERPRINT = 16  # hexadecimal digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +182,3 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
-
-
-def fingerprints(case: Case) -> tuple[str, str]:
-    """Of the rows, in whatever order, and of the model's decisions on them."""
-    rows = content_hash(case.rows.values)
-    order = np.argsort(rows, kind="stable")
-    names = "\n".join(f"{f.name} {f.kind} {list(f.categories)}" for f in case.space.features)
-    data = sha256(names.encode())
-    data.update(np.ascontiguousarray(rows[order]).astype("<u8").tobytes())
-    decisions = sha256(data.digest())
-    # of rows that are alike the favourable ones first, in whatever order they came
-    decisions.update(np.packbits(case.favourable[np.lexsort((~case.favourable, rows))]).tobytes())
-    return data.hexdigest()[:FINGERPRINT], decisions.hexdigest()[:FINGERPRINT]

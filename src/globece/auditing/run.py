@@ -9,7 +9,7 @@ import numpy as np
 
 from globece.auditing import statistics as st
 from globece.auditing.artefact import Check
-from globece.auditing.basis import Basis, constraints_of, cost_in_words, fingerprints, versions_of
+from globece.auditing.basis import Basis, constraints_of, cost_in_words, versions_of
 from globece.auditing.bygroup import ByGroup
 from globece.auditing.checking import Found, checks
 from globece.auditing.criteria import by_level, criteria, not_compared
@@ -32,6 +32,7 @@ from globece.auditing.result import Audit, part_of
 from globece.auditing.settings import AuditSettings
 from globece.auditing.verdict import Evidence, conclude, headline
 from globece.case.affected import Affected
+from globece.case.fingerprints import fingerprints
 from globece.case.recourse import score
 from globece.case.scaling import Scaled, in_reach, scale
 from globece.case.verification import confirmed

@@ -34,9 +34,11 @@ PROVENANCE = Record(
         **dict.fromkeys(("candidates", "model_calls", "model_rows"), WHOLE),
         "complete": FLAG,
         "clearance": NUMBER,
+        "seed": WHOLE,
+        **dict.fromkeys(("data", "decisions"), TEXT),
         "notes": listed(TEXT),
     },
-    absent={"clearance": DOUBLE},
+    absent={"clearance": DOUBLE, "seed": None, "data": "", "decisions": ""},
 )
 
 

@@ -41,7 +41,13 @@ def page_of(result: Any, about: About | None = None) -> Page:
 def explanation_page(page: Page, ex: Explanation, about: About) -> None:
     """Fill in the page of an explanation."""
     part = explained.explained(page, ex, about)
-    again = rests.code(ex, about, about.seed, "explain", (f"n_directions={ex.n_directions}",))
+    again = rests.code(
+        ex,
+        about,
+        ex.provenance.seed if about.seed is None else about.seed,
+        "explain",
+        (f"n_directions={ex.n_directions}",),
+    )
     page.data |= {
         "kind": "explanation",
         **top(ex, about),

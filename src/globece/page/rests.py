@@ -65,9 +65,9 @@ def first_line(ex: Explanation, about: About) -> list[str]:
         f"Held fixed: {', '.join(fixed[:8]) + (f' and {len(fixed) - 8} more' if len(fixed) > 8 else '') or 'nothing'}",
         f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
         f"Method: {method}",
-        f"Seed: {about.seed if about.seed is not None else UNRECORDED}",
+        f"Seed: {_first_known(about.seed, p.seed)}",
         named("Data", about.data, _data(ex, about)),
-        named("Model", about.model, about.model_sha256[:SHORT]),
+        named("Model", about.model, about.model_sha256[:SHORT] or (p.decisions and f"decisions {p.decisions[:SHORT]}")),
     ]
 
 
@@ -76,10 +76,16 @@ def named(what: str, name: str, fingerprint: str) -> str:
     return f"{what}: {', '.join(part for part in (name, fingerprint) if part) or UNRECORDED}"
 
 
+def _first_known(*seeds: int | None) -> int | str:
+    return next((seed for seed in seeds if seed is not None), UNRECORDED)
+
+
 def _data(ex: Explanation, about: About) -> str:
-    """The data's fingerprint; of the affected inputs, if nobody told that of the whole."""
+    """The data's fingerprint: of the file, of the rows, or of the affected inputs, whichever is known first."""
     if about.data_sha256:
         return about.data_sha256[:SHORT]
+    if ex.provenance.data:
+        return f"rows {ex.provenance.data[:SHORT]}"
     return f"affected inputs {fingerprint(ex)[:SHORT]}" if len(ex.rows) else ""
 
 
@@ -160,7 +166,9 @@ def rests_on(
         Whether the explanation has its affected inputs.
     """
     p = ex.provenance
-    seed = about.seed if about.seed is not None else seed
+    seed = next((s for s in (about.seed, seed, p.seed) if s is not None), None)
+    data = f"rows with fingerprint {p.data}" if p.data and data == UNRECORDED else data
+    model = f"decisions on the rows with fingerprint {p.decisions}" if p.decisions else UNRECORDED
     pairs = [
         ("Favourable outcome", favourable(ex, about)),
         ("Model", f"{p.model}{f' ({about.model})' if about.model else ''}"),
@@ -189,7 +197,7 @@ def rests_on(
             or data,
         ),
         ("Affected inputs", f"SHA-256 {fingerprint(ex)} (of the encoded rows)" if inputs else "not in this result"),
-        ("Model file", f"SHA-256 {about.model_sha256}" if about.model_sha256 else UNRECORDED),
+        ("Model file", f"SHA-256 {about.model_sha256}" if about.model_sha256 else model),
         ("Versions", f"globece {p.version}; NumPy {np.__version__}; Python {platform.python_version()}"),
         *(more or []),
     ]
