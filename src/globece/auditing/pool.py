@@ -31,7 +31,8 @@ from globece.space import BoolArray, FloatArray, IntArray
 # standard error. Very many inputs take their time, and their folds are large. The number of folds is even, as subgroups
 # are searched on one half of them and tested on the other.
 FOLDS = ((400, 2), (2500, 4), (20_000, 10), (float("inf"), 4))
-LEAST_SHARE = 0.8  # of an explanation's least number of rays: all climbs' candidates are put together
+# Of an explanation's least and most number of rays: all climbs' candidates are put together.
+LEAST_SHARE, MOST_SHARE = 0.4, 0.73
 LEAST_RAYS = 400  # that a climb follows for each direction, about
 # Where each of everybody's directions lowers the score by so large a share, twice as many are climbed.
 TOO_FEW = 0.2
@@ -394,6 +395,8 @@ def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int, n_parts:
     per_input, least, most = part.model.allowance
     n = len(part.inputs)
     each = max(
-        min(per_input * n, most / (n_folds(n_inputs) * n_parts)), LEAST_SHARE * least * n / max(n_inputs, 1), LEAST_RAYS
+        min(per_input * n, MOST_SHARE * most / (n_folds(n_inputs) * n_parts)),
+        LEAST_SHARE * least * n / max(n_inputs, 1),
+        LEAST_RAYS,
     )
     return search.by.within(int(each))
