@@ -127,6 +127,7 @@ def explain(
     asked: dict[str, Any] = {"favourable": favourable, "threshold": threshold, "settings": settings, "robust": robust}
     with monitoring(progress, time_limit) as monitor, compile_timer() as uncounted, watching(monitor, uncounted):
         case = pose(model, given, cost=cost, budget=limit, **asked)
+        data, decisions = fingerprints(case)  # within the time limit, and before there is anything to lose
         again = deepcopy(random)  # the same draws, should the work be done again
 
         def work(posed: Case) -> Explanation:
@@ -134,7 +135,6 @@ def explain(
             return _explained(posed, given, looking, wanted, draws, monitor)
 
         ex = trusting(case, work)
-    data, decisions = fingerprints(case)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else None
     return replace(ex, provenance=replace(ex.provenance, seed=seed, data=data, decisions=decisions))
 

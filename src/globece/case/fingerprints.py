@@ -10,12 +10,14 @@ from globece.case.affected import Case
 from globece.case.ordering import content_hash
 
 DIGITS = 16  # hexadecimal
+BATCH = 65_536  # rows at a time: bounds the memory
 
 
 def fingerprints(case: Case) -> tuple[str, str]:
     """Of the rows, in whatever order, and of the model's decisions on them."""
     rows = np.zeros(len(case.rows), dtype=np.uint64)
-    for some in case.rows.slices():
+    for start in range(0, len(rows), BATCH):
+        some = slice(start, start + BATCH)
         part = case.rows[some]
         rows[some] = content_hash(np.column_stack([part.feature(f) for f in case.space.features]))
     order = np.argsort(rows, kind="stable")

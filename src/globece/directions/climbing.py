@@ -1,7 +1,8 @@
 """Greedy chains: from nothing, one move after the other, each the one that lowers the score most, until none does.
 
-Neighbours of the chain at hand race: all of them on few inputs, the better ones on more. Which moves are worth trying
-at all is read from the model's margins: those that bring the inputs nearest to the favourable side for their cost.
+Neighbours of the chain at hand race: all of them on few inputs, the better ones on more, and several of the best may be
+taken at once. Which moves are worth trying at all their options is seen by trying each at one of them, for trees; for
+other models it is read from the margins: those that bring the inputs nearest to the favourable side for their cost.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,12 +41,11 @@ from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
 FEW_INPUTS = 96  # inputs that decide the last round at least, however few rays there are
-RANKING_ROWS = 16  # inputs whose margins rank the moves
+RANKING_ROWS = 16  # inputs by which moves are ranked
 MOST_TRIED, TRIED_AGAIN = 250, 60  # moves that are ranked by rays, at first and one step later
 MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
-TOGETHER = 4  # neighbours of which two may be taken at once
 PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
 REPLACED_PER_NEIGHBOUR = 1  # chains with a feature replaced, for each neighbour that starts
 PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
@@ -204,6 +205,14 @@ class Evaluator:
         return np.asarray(values.mean(axis=-1)) if self.sample is None else self.sample.mean(values)
 
 
+class Ranked(NamedTuple):
+    """The moves from a chain, the best first, and whether all of them were looked at."""
+
+    chain: Chain
+    order: IntArray
+    is_whole: bool
+
+
 @dataclass
 class Climber:
     """A chain on its way up: each step goes to the best of its neighbours.
@@ -221,7 +230,7 @@ class Climber:
     is_done
         Whether nothing better was found in the widest view.
     ranked
-        A chain, the moves from there with the best first, and whether all of them were looked at.
+        The moves from some chain, the best first.
     """
 
     evaluator: Evaluator
@@ -231,7 +240,7 @@ class Climber:
     score: float = field(init=False)
     wider: int = 0
     is_done: bool = False
-    ranked: tuple[Chain | None, IntArray | None, bool] = (None, None, False)
+    ranked: Ranked | None = None
 
     def __post_init__(self) -> None:
         some = self.chain.n_features
@@ -295,15 +304,15 @@ class Climber:
     def _order(self) -> IntArray:
         """The moves from where the chain is, the best first."""
         evaluator, chain = self.evaluator, self.chain
-        if self.ranked[0] != chain or (self.wider and not self.ranked[2]):
+        known = self.ranked
+        if known is None or known.chain != chain or (self.wider and not known.is_whole):
             if evaluator.model.tree_ensemble is None:
-                self.ranked = (chain, _ranking(evaluator, chain, self._every), True)
+                known = Ranked(chain, _ranking(evaluator, chain, self._every), True)
             else:  # their margins move in steps, and say little about rays that go far
-                before = None if self.wider else self.ranked[1]
-                self.ranked = (chain, _tried(evaluator, chain, self._every, before), before is None)
-        order = self.ranked[1]
-        assert order is not None
-        return order
+                before = None if self.wider or known is None else known.order
+                known = Ranked(chain, _tried(evaluator, chain, self._every, before), before is None)
+            self.ranked = known
+        return known.order
 
 
 def climb(evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float) -> Chain:

@@ -33,7 +33,8 @@ LARGEST = 2**30  # bytes of a report, unpacked
 STAMP = (1980, 1, 1, 0, 0, 0)  # of every file in a zip: the same report is the same bytes
 LEFT = (".DS_Store", "Thumbs.db", "desktop.ini")  # what file managers leave in a folder that they show
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, UnicodeDecodeError)
+# RuntimeError: an entry that is encrypted, or packed in a way that is not known
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, UnicodeDecodeError)
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 

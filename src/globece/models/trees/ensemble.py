@@ -35,7 +35,6 @@ Arrays = TypeVar("Arrays", Trees, DecisionRule, SpaceArrays, Routes)
 
 MOST = 8_000_000  # leaves that are kept
 BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
-
 USUAL_SPLITS = 1500.0  # with fewer of them a search may follow more rays, up to four times as many
 
 
