@@ -156,6 +156,11 @@ def test_a_group_without_affected_inputs_is_gated_by_its_rejections() -> None:
     assert outcome.failures[0].startswith("c against everybody else: the gap in rejection rate")
     assert check_gate(found, Gate(rejection_above=0.9)).passed
     assert found.to_dict()["criteria"][-1]["name"] == "rejection_rate"
+    (*others, last) = found.criteria
+    lost = replace(last, gap=replace(last.gap, low=np.nan, high=np.nan, p=np.nan, p_adjusted=np.nan))
+    outcome = check_gate(replace(found, criteria=(*others, lost)), Gate(rejection_above=0.2))
+    assert not outcome.passed
+    assert "the gap in rejection rate between c and everybody else is unknown" in outcome.unknown
 
 
 def test_a_gate_does_not_pass_over_groups_that_are_too_small() -> None:

@@ -121,17 +121,21 @@ def check_gate(audit: Audit, gate: Gate) -> Outcome:
                 )
         if gate.fail_on and not np.isfinite(c.gaps["score"].p_adjusted):
             unknown.append(f"the gap in score between {c.group} and {c.other} is unknown")
-    failures += _rejected(audit, gate.rejection_above)
+    if gate.rejection_above is not None:
+        failures += _rejected(audit, gate.rejection_above)
+        unknown += [
+            f"the gap in rejection rate between {c.group} and {c.other} is unknown"
+            for c in audit.criteria
+            if c.name == REJECTION and not np.isfinite([c.gap.value, c.gap.p_adjusted]).all()
+        ]
     unknown += _left_out(audit)
     if not gate.allow_small:
         unknown += [f"{name} is not judged ({audit.by_group[name].note})" for name in audit.verdict.not_compared]
     return Outcome(tuple(failures), tuple(dict.fromkeys(unknown)))
 
 
-def _rejected(audit: Audit, limit: float | None) -> list[str]:
+def _rejected(audit: Audit, limit: float) -> list[str]:
     """Groups that no comparison is about: nobody, or too few, of them are affected."""
-    if limit is None:
-        return []
     found = [c for c in audit.criteria if c.name == REJECTION and c.gap.p_adjusted < audit.settings.level]
     return [
         f"{c.group} against {c.other}: the gap in rejection rate, {_range(c.gap)}, exceeds {limit:g}"

@@ -26,10 +26,9 @@ from globece.search import Climb, Search, find_directions, greedy
 from globece.search.protocol import MOST_DIRECTIONS, PLATEAU
 from globece.space import BoolArray, FloatArray, IntArray
 
-# Folds up to so many affected inputs: a climb takes its time however few inputs it has. The more there are, the less
-# depends on how they were drawn: with 6 instead of 10 the gap on HELOC varies over seeds by 0.31 instead of 0.21 of its
-# standard error. Very many inputs take their time, and their folds are large. The number of folds is even, as subgroups
-# are searched on one half of them and tested on the other.
+# Folds up to so many affected inputs: a climb takes its time however few inputs it has. The more folds, the
+# less depends on how they were drawn; very many inputs take their time, and their folds are large anyway. The number of
+# folds is even, as subgroups are searched on one half of them and tested on the other.
 FOLDS = ((400, 2), (2500, 4), (20_000, 10), (float("inf"), 4))
 # Of an explanation's least and most number of rays: all climbs' candidates are put together.
 LEAST_SHARE, MOST_SHARE = 0.4, 0.73
@@ -40,9 +39,8 @@ KEPT = 8  # most candidates that a fold keeps for everybody, and for each group 
 USEFUL = 0.002  # share by which another candidate must lower the score to be kept
 USEFUL_FOR = 500  # inputs that this is seen on
 CHOSEN_ON = 2000  # most inputs by which candidates are chosen, for everybody and for each group
-IN_FULL = (
-    10_000  # inputs up to which each candidate is followed on each; of more only those that candidates are chosen by
-)
+# Inputs up to which each candidate is followed on each; of more only on those that candidates are chosen by.
+IN_FULL = 10_000
 # Shares of the time, where it is limited, by when candidates are climbed, followed, and confirmed; checks come last.
 CLIMBED, FOLLOWED, CONFIRMED = 0.4, 0.7, 0.85
 FEWEST = 12  # affected inputs below which they are not split
