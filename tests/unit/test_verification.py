@@ -183,6 +183,32 @@ def test_what_never_flips_alone_is_left_out_with_a_warning() -> None:
     assert np.isinf(scaled.cost).all()
 
 
+class Tied:
+    """A model that has a tie where the first column is 1: the batch decides there, by its size and order."""
+
+    classes_ = np.array([0, 1])
+
+    def decision_function(self, rows: Any) -> Any:
+        noise = 1e-9 * (0.9 + np.cos(3.0 * len(rows) + np.arange(len(rows))))
+        return np.where(rows[:, 1] > 0.5, 1.0, np.where(rows[:, 0] > 0.5, 0.0, -1.0)) + noise
+
+    def predict(self, rows: Any) -> Any:
+        return (self.decision_function(rows) > 0.0).astype(int)
+
+
+def test_ties_that_the_batch_decides_are_no_counterfactuals() -> None:
+    """No list of arrangements is complete, so the scores decide."""
+    model = Tied()
+    space = FeatureSpace.from_matrix(np.array([[0.0, 0.0], [1.0, 1.0]]), whole=["x0", "x1"])
+    inputs = np.zeros((40, 2))
+    problem = Affected(as_model(model, space, compile=False), inputs, globece.CostModel.bins(space), 1000.0)
+    directions = np.eye(2)
+    with pytest.warns(GlobeCEWarning, match="alone, in another order or in a batch.*left out"):
+        scaled = confirmed(problem, directions, scale(problem, directions))
+    assert np.isinf(scaled.scalar[0]).all()
+    assert np.isfinite(scaled.scalar[1]).all()
+
+
 def test_asking_again_costs_little() -> None:
     model, space = Alone(0.0), matrix_space(X)
     problem = Affected(as_model(model, space, favourable=True), X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)

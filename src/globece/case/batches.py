@@ -3,7 +3,9 @@
 Sums round differently for one row than for many, and a model with jumps, such as a neighbour chosen among two that are
 equally near, turns a last digit into another outcome. A compiled model has an error bound that covers this; a searched
 one has to be asked. Every counterfactual is asked in a second arrangement, and some of them alone. If one differs, the
-model depends on the batch: then all are asked alone, and those that differ are moved further along their ray.
+model depends on the batch: then all are asked alone, and those that differ are moved further along their ray. Where the
+model has scores, so are those whose score differs from the one that decides by less than it varies from batch to batch:
+no list of arrangements is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from globece.space import BoolArray, FloatArray, IntArray
 AT_ONCE = 32_768  # most rows in the second arrangement
 ALONE = 32  # counterfactuals of each call that are asked alone, unless the model is known to depend on the batch
 PUSHES = 30  # the last one to the end of the ray, and each half as far as the next
-ROUNDS = 2  # moved counterfactuals are other company for the rest
+ROUNDS = 3  # moved counterfactuals are other company for the rest
+STEADY = 8.0  # multiple of the largest variation of a score that was seen
 
 
 def is_searched(model: Model) -> bool:
@@ -56,14 +59,53 @@ def hold_in_any_batch(
         return scaled
     for tally in problem.model.tallies:
         tally.depends_on_batch = True
-    fails |= _fails_alone(problem, after)
+    enough = _clear_score(problem, after)
+    fails |= _fails_alone(problem, after) | ~_is_clear(problem, after, enough)
     for _ in range(ROUNDS):
-        scaled = _move_further(problem, directions, scaled, where[fails])
+        scaled = _move_further(problem, directions, scaled, where[fails], enough)
         where = np.argwhere(np.isfinite(scaled.scalar))
-        fails = ~_in_another_order(problem, _positions(problem, directions, scaled.scalar, where))
+        fails = _fails_somewhere(problem, _positions(problem, directions, scaled.scalar, where))
         if not fails.any():
             return scaled
-    return _leave_out(problem, scaled, where[fails])
+    # without some, the rest is another batch
+    while fails.any():
+        scaled = _leave_out(problem, scaled, where[fails])
+        where = np.argwhere(np.isfinite(scaled.scalar))
+        fails = _fails_somewhere(problem, _positions(problem, directions, scaled.scalar, where))
+    return scaled
+
+
+def _clear_score(problem: Affected, after: FloatArray) -> float | None:
+    """The score from which on batches make no difference; ``None`` where the model has no scores to go by."""
+    box = problem.model.uncompiled()
+    cut = box.cut
+    if cut is None:
+        return None
+    try:
+        order = np.random.default_rng(1).permutation(len(after))
+        before, together, shuffled = box.scores(problem.inputs), box.scores(after), box.scores(after[order])
+        some = np.unique(np.linspace(0, len(after) - 1, ALONE).astype(np.int64))
+        alone = [score for i in some if (score := box.scores(after[i : i + 1])) is not None]
+    except (ModelError, InvalidDataError):
+        return None
+    if before is None or together is None or shuffled is None or len(alone) < len(some):
+        return None
+    changes = [np.abs(together[order] - shuffled).max(), np.abs(together[some] - np.concatenate(alone)).max()]
+    slack = STEADY * float(max(changes))
+    if (before > cut + slack).any() or (together < cut - slack).any():
+        return None  # the model decides by something else
+    return cut + slack
+
+
+def _is_clear(problem: Affected, after: FloatArray, enough: float | None) -> BoolArray:
+    """Whether the score of each row is high enough for every batch; yes where that is unknown."""
+    scores = None if enough is None else problem.model.uncompiled().scores(after)
+    return np.ones(len(after), dtype=bool) if scores is None or enough is None else np.asarray(scores >= enough)
+
+
+def _fails_somewhere(problem: Affected, after: FloatArray) -> BoolArray:
+    """Which rows are not favourable in another order, or in this one."""
+    return np.asarray(~_in_another_order(problem, after) | ~problem.model.confirms(after))
 
 
 def _in_another_order(problem: Affected, after: FloatArray) -> BoolArray:
@@ -94,7 +136,9 @@ def _fails_alone(problem: Affected, after: FloatArray, *, hurry: bool = False) -
     return out
 
 
-def _move_further(problem: Affected, directions: FloatArray, scaled: Scaled, where: IntArray) -> Scaled:
+def _move_further(
+    problem: Affected, directions: FloatArray, scaled: Scaled, where: IntArray, enough: float | None
+) -> Scaled:
     """Move these counterfactuals along their rays to where they are favourable alone and together."""
     scalar, cost = scaled.scalar.copy(), scaled.cost.copy()
     first = scalar[tuple(where.T)]
@@ -103,7 +147,7 @@ def _move_further(problem: Affected, directions: FloatArray, scaled: Scaled, whe
     for push in 2.0 ** np.arange(1 - PUSHES, 1):
         scalar[tuple(where[left].T)] = first[left] + push * room[left]
         after = _positions(problem, directions, scalar, where[left])
-        fails = ~problem.model.confirms(after)
+        fails = ~problem.model.confirms(after) | ~_is_clear(problem, after, enough)
         fails[~fails] = _fails_alone(problem, after[~fails])
         left = left[fails]
         if not left.size:

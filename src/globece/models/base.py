@@ -160,6 +160,11 @@ class Model(ABC):
         """Numbers that rise as rows come nearer to the favourable outcome; ``None`` where only decisions are known."""
         return self.margin(Z)
 
+    @property
+    def cut(self) -> float | None:
+        """The first of its :meth:`scores` that is favourable, by what the scores are; ``None`` where that is unknown."""
+        return None
+
     def located(self, Z: FloatArray) -> Model:
         """The same model, which may keep what it finds out about these rows; they must not change.
 

@@ -207,6 +207,11 @@ class BlackBox(Model):
             out[part] = found[0]
         return out
 
+    @property
+    def cut(self) -> float | None:
+        """The first score that is favourable, by what the scores are; see :attr:`Decision.cut`."""
+        return self.decide.cut
+
     def margin(self, Z: FloatArray) -> FloatArray:
         """+1 for a favourable row, -1 for an unfavourable one: only decisions are known."""
         return np.where(self.favourable(Z), 1.0, -1.0)

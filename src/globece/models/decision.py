@@ -143,6 +143,25 @@ class Decision:
         with np.errstate(divide="ignore", invalid="ignore"):
             return tuple(_lead(s, index) for s in (probabilities, np.log(probabilities), logit(probabilities)))
 
+    @property
+    def cut(self) -> float | None:
+        """The first of the :meth:`scores` at and above which the outcome is favourable, by what the scores are.
+
+        ``None`` for a torch module, whose outputs may be scores or probabilities, and where there are no scores. A
+        model may decide otherwise, as one with a tuned threshold does: compare with its outcomes.
+        """
+        if is_module(self.model):
+            return None
+        if self.classes is None:
+            if self.threshold is None or self.favourable not in SIDES:
+                return None
+            return -self.threshold if self.favourable == "below" else self.threshold
+        if self.threshold is not None:
+            return self.threshold
+        if hasattr(self.model, "decision_function") or len(self.classes) > 2:
+            return 0.0
+        return 0.5 if hasattr(self.model, "predict_proba") else None
+
     def _module_scores(self, found: NDArray[Any]) -> tuple[FloatArray, ...]:
         """Scores from the outputs of a torch module."""
         if found.ndim == 1:
