@@ -162,7 +162,7 @@ class Model(ABC):
 
     @property
     def cut(self) -> float | None:
-        """The first of its :meth:`scores` that is favourable, by what the scores are; ``None`` where that is unknown."""
+        """The lowest of its :meth:`scores` that is favourable, where what they are says so; ``None`` otherwise."""
         return None
 
     def located(self, Z: FloatArray) -> Model:
