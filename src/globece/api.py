@@ -27,8 +27,10 @@ from globece.auditing import (
     unconstrained,
     unconstrained_warning,
 )
+from globece.bounds import quick_mean
 from globece.case.affected import Case
 from globece.case.fingerprints import fingerprints
+from globece.case.ordering import content_order
 from globece.case.posing import Given, Seed, check_budget, checked, cost_on, generator_of, pose
 from globece.case.verification import trusting
 from globece.compact import Rows
@@ -45,6 +47,8 @@ from globece.settings import Settings
 from globece.space import FeatureSpace
 from globece.tables import Table
 from globece.version import __version__
+
+FOR_A_GAP = 512  # inputs on which a score is compared with a lower bound
 
 
 def explain(
@@ -335,11 +339,12 @@ def _explained(
     rng: np.random.Generator,
     monitor: Monitor,
 ) -> Explanation:
-    directions, candidates, notes = np.empty((0, case.space.width)), 0, ["nobody is affected"]
+    directions, candidates, notes, headroom = np.empty((0, case.space.width)), 0, ["nobody is affected"], None
     if not case.favourable.all():
         monitor.begin(SEARCH_SHARE)
         found = find_directions(search, case.searched(), wanted, rng, monitor)
         directions, candidates, notes = found.directions, found.candidates, list(found.notes)
+        headroom = found.headroom
     provenance = _provenance(case.model, search.described)
     provenance = replace(provenance, candidates=candidates, complete=monitor.stopped is None)
     if case.model.conditions:
@@ -357,7 +362,19 @@ def _explained(
     if given.left_out:
         notes.append(f"columns that the model does not take were left out: {', '.join(given.left_out)}")
     counted = _counted(provenance, case.model, complete=monitor.stopped is None)
-    return replace(ex, provenance=replace(counted, notes=tuple(notes)))
+    if headroom is not None:
+        headroom = replace(headroom, gap=_gap(case, ex))
+    return replace(ex, provenance=replace(counted, notes=tuple(notes), headroom=headroom))
+
+
+def _gap(case: Case, ex: Explanation) -> float | None:
+    """The score divided by a lower bound, on some of the inputs, where the bound takes no time to speak of."""
+    if case.model.half_spaces is None or ex.n_unknown or not ex.n_affected:
+        return None
+    some = np.sort(content_order(ex.encoded.values, 0)[:FOR_A_GAP])
+    bound = quick_mean(case.part(some))
+    now = float(np.minimum(ex.best_costs[some], ex.budget).mean())
+    return now / bound if bound else None
 
 
 def _provenance(model: Model, described: str) -> Provenance:

@@ -37,6 +37,7 @@ from globece.progress import Monitor
 from globece.robustness import Robustness, robustness
 from globece.rules import SPACINGS, RulesChart, rules_chart
 from globece.saving import Saved
+from globece.search.headroom import Headroom
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 from globece.tables import read_table
 
@@ -75,6 +76,8 @@ class Provenance:
         The seed as it was given; ``None`` if it was not a number, or is not known.
     data, decisions
         Fingerprints of the rows, in whatever order, and of the model's decisions on them; empty if not known.
+    headroom
+        How much lower the score might still go; ``None`` where the search does not know.
     """
 
     version: str
@@ -91,6 +94,7 @@ class Provenance:
     seed: int | None = None
     data: str = ""
     decisions: str = ""
+    headroom: Headroom | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,11 @@ def test_file_holds_the_text(ex: Explanation, tmp_path: Path) -> None:
     ("kind", "written", "apart"),
     [
         (Explanation, lambda d: {**d, "encoded": d["inputs"]}, {"model", "n_unknown"}),  # written unless it is 0
-        (Provenance, lambda d: d["provenance"], {"clearance", "seed", "data", "decisions"}),  # written if known
+        (
+            Provenance,
+            lambda d: d["provenance"],
+            {"clearance", "seed", "data", "decisions", "headroom"},
+        ),  # written if known
         (Feature, lambda d: d["space"]["features"][0], set()),
         (CostModel, lambda d: d["cost"], {"space"}),
         (Scale, lambda d: d["cost"]["scales"][0], set()),

@@ -223,3 +223,36 @@ def test_columns_that_the_model_does_not_take_are_left_aside() -> None:
     assert gce.audit(
         model, wider, by="region", favourable=1, rng=0, audit_settings=gce.AuditSettings(permutations=20, resamples=20)
     ).by_group
+
+
+@pytest.mark.parametrize(("model", "has_bound"), [(LINE, True), (TREES, False)], ids=["line", "trees"])
+def test_what_is_left_is_estimated(model: Any, has_bound: bool) -> None:
+    ex = gce.explain(model, X, n_directions=2, rng=0)
+    left = ex.provenance.headroom
+    assert left is not None
+    assert left.inputs == ex.n_affected  # few enough for all of them
+    assert left.score == pytest.approx(ex.score, rel=1e-9)
+    ten = gce.explain(model, X, n_directions=10, rng=0)
+    assert left.score_of_ten <= left.score
+    assert ten.provenance.headroom is not None
+    assert ten.score <= left.score * (1 + 1e-9)
+    assert (left.gap is not None) == has_bound
+    if left.gap is not None:
+        # the bound was taken on some inputs, and no score of any directions is below it
+        assert left.gap >= 1.0 - 1e-9
+        assert ex.lower_bound().gap == pytest.approx(left.gap, rel=1e-6 if ex.n_affected <= 512 else 0.1)
+
+
+def test_nobody_guesses_what_is_left() -> None:
+    class Fixed:
+        described, most = "fixed", None
+
+        def find(self, affected: Affected, wanted: int, *_: Any) -> tuple[Any, int]:
+            return np.eye(affected.space.width)[: min(wanted, 2)], 2
+
+        def within(self, rays: int) -> Fixed:
+            return self
+
+    searched: Any = Fixed()
+    assert gce.explain(LINE, X, rng=0, search=searched).provenance.headroom is None
+    assert gce.explain(LINE, X, generator=UniformSampling(), rng=0).provenance.headroom is None

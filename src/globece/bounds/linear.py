@@ -9,7 +9,7 @@ scales are relaxed: the bound stays valid but is no longer exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -30,14 +30,9 @@ PAST = (1.0, 4.0, 64.0, 1024.0)  # distances past the boundary, in rounding erro
 def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, BoolArray]:
     """A bound on the cost of each input; and whether it is attained, or proves that there is no recourse."""
     Z, l2 = problem.inputs, problem.cost.norm == "l2"
-    cost = np.zeros(len(Z))
     margins, slack = model.margins(Z), _slack(model, problem)
-    # allow for the rounding of margins, of the row and of its counterfactual
-    need = -(margins + slack) / (1.0 + 32.0 * np.finfo(np.float64).eps)
     halves = [_Offers.of(model, j, problem) for j in range(len(model.weights))]
-    for j, half in enumerate(halves):
-        cost = np.maximum(cost, half.price(np.maximum(need[:, j], 0.0), l2)[0])
-    cost = np.asarray(cost * (1.0 - SHAVED))
+    cost = _strictest_half(halves, margins, slack, l2)
     attained = np.isinf(cost)
     if len(halves) == 1 and halves[0].exact:
         for past in PAST:  # right at the boundary, then past it by as much as rounding may require
@@ -48,6 +43,22 @@ def linear_bound(model: LinearModel, problem: Affected) -> tuple[FloatArray, Boo
             points = halves[0].some(left).points(wanted, l2, problem.space, Z[left])
             attained[left] = attains(problem, Z[left], points, cost[left])
     return cost, attained
+
+
+def quick_bound(model: LinearModel, problem: Affected) -> FloatArray:
+    """The same bound without a look at whether it is attained, which would take calls of the user's model."""
+    halves = [_Offers.of(model, j, problem) for j in range(len(model.weights))]
+    return _strictest_half(halves, model.margins(problem.inputs), _slack(model, problem), problem.cost.norm == "l2")
+
+
+def _strictest_half(halves: Sequence[_Offers], margins: FloatArray, slack: FloatArray, l2: bool) -> FloatArray:
+    """The most that any half-space costs."""
+    cost = np.zeros(len(margins))
+    # allow for the rounding of margins, of the row and of its counterfactual
+    need = -(margins + slack) / (1.0 + 32.0 * np.finfo(np.float64).eps)
+    for j, half in enumerate(halves):
+        cost = np.maximum(cost, half.price(np.maximum(need[:, j], 0.0), l2)[0])
+    return np.asarray(cost * (1.0 - SHAVED))
 
 
 def _slack(model: LinearModel, problem: Affected) -> FloatArray:

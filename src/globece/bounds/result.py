@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from globece.bounds.attained import attains, refute
-from globece.bounds.linear import linear_bound
+from globece.bounds.linear import linear_bound, quick_bound
 from globece.bounds.solve import solve_rows
 from globece.bounds.trees import tree_bound
 from globece.case.affected import Affected
@@ -132,6 +132,14 @@ def lower_bound(
         )
     refute(problem, found.cost, within)
     return found
+
+
+def quick_mean(problem: Affected) -> float | None:
+    """The mean of the bounds on some inputs where it takes no time to speak of: for a linear model, or ``None``."""
+    planes = problem.model.half_spaces
+    if planes is None or problem.model.conditions or not len(problem.inputs):
+        return None
+    return score(quick_bound(planes, problem), problem.budget)
 
 
 def _linear(core: LinearModel, problem: Affected) -> LowerBound:

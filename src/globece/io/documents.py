@@ -19,6 +19,7 @@ from globece.io.records import FLAG, NUMBER, TEXT, WHOLE, Record, listed
 from globece.io.spaces import cost_data, cost_from, space_data, space_from
 from globece.models.clearance import DOUBLE
 from globece.saving import FORMATS
+from globece.search import Headroom
 from globece.space import FeatureSpace, FloatArray
 from globece.version import __version__
 
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+HEADROOM = Record(
+    Headroom,
+    {
+        **dict.fromkeys(("inputs", "pool"), WHOLE),
+        **dict.fromkeys(("score", "score_of_ten", "gap"), NUMBER),
+    },
+    absent={"gap": None},
+)
 PROVENANCE = Record(
     Provenance,
     {
@@ -36,9 +45,10 @@ PROVENANCE = Record(
         "clearance": NUMBER,
         "seed": WHOLE,
         **dict.fromkeys(("data", "decisions"), TEXT),
+        "headroom": HEADROOM,
         "notes": listed(TEXT),
     },
-    absent={"clearance": DOUBLE, "seed": None, "data": "", "decisions": ""},
+    absent={"clearance": DOUBLE, "seed": None, "data": "", "decisions": "", "headroom": None},
 )
 
 

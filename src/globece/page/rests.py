@@ -179,6 +179,7 @@ def rests_on(
             else "searched: the model was asked along each ray, and an earlier flip between two points may be missed",
         ),
         ("Search", f"{p.generator}; {p.candidates:,} candidates"),
+        *([("What is left", p.headroom.described)] if p.headroom is not None else []),
         ("Model calls", f"{p.model_calls:,} calls, {p.model_rows:,} rows"),
         ("Complete", "yes" if p.complete else "no: the search was stopped early, and the result is the best so far"),
         ("Budget", f"{ex.budget:g}"),

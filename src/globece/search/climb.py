@@ -13,6 +13,7 @@ from globece.directions.chains import Chain, as_matrix
 from globece.directions.climbing import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
+from globece.search.protocol import Proposal
 from globece.search.rounds import MOST_INPUTS, Pool, Rounds, schedule
 from globece.search.stand_in import StandIn, can_stand_in
 from globece.space import FloatArray
@@ -69,7 +70,7 @@ class Climb:
 
     def find(
         self, affected: Affected, wanted: int, plateau: float, rng: np.random.Generator, monitor: Monitor
-    ) -> tuple[FloatArray, int]:
+    ) -> Proposal:
         """Climb; see :meth:`globece.search.Search.find`."""
         return _climbed(affected, wanted, plateau, self, int(rng.integers(2**63)), monitor)
 
@@ -78,10 +79,8 @@ class Climb:
         return self if self.rays is not None else replace(self, rays=max(1, int(rays * EFFORTS[self.effort])))
 
 
-def _climbed(
-    problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor
-) -> tuple[FloatArray, int]:
-    """Climb by rounds; return directions, and how many were seen."""
+def _climbed(problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor) -> Proposal:
+    """Climb by rounds."""
     ordered, margins = _spread(problem, salt)
     per_input, least, most = problem.model.allowance
     usual = float(np.clip(per_input * len(ordered.inputs), least, most))
@@ -92,7 +91,7 @@ def _climbed(
         search.given = _with_a_stand_in(ordered, wanted, plateau, settings, salt, monitor)
         usual, rays = usual * AFTERWARDS, rays * AFTERWARDS
     chains = search.run(schedule(usual, rays), wanted, plateau)
-    return problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen
+    return Proposal(problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen, search.headroom(chains))
 
 
 def _spread(problem: Affected, salt: int) -> tuple[Affected, FloatArray]:

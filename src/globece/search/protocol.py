@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,11 +11,20 @@ from globece.case.affected import Affected
 from globece.directions.constraints import movable_features
 from globece.errors import InvalidParameterError, TimeLimitError, check_count, wrong
 from globece.progress import Monitor, TimeUp
+from globece.search.headroom import Headroom
 from globece.space import FloatArray
 
 # One more direction must lower the score by this share to be worth reading.
 PLATEAU = 0.02
 MOST_DIRECTIONS = 10
+
+
+class Proposal(NamedTuple):
+    """What a search returns; the last one only if it knows."""
+
+    directions: FloatArray  # (n, width)
+    seen: int  # directions that were looked at
+    headroom: Headroom | None = None
 
 
 @runtime_checkable
@@ -34,7 +43,7 @@ class Search(Protocol):
 
     def find(
         self, affected: Affected, wanted: int, plateau: float, rng: np.random.Generator, monitor: Monitor
-    ) -> tuple[FloatArray, int]:
+    ) -> Proposal | tuple[FloatArray, int]:
         """Find up to ``wanted`` directions that together cover most at least cost.
 
         Parameters
@@ -53,7 +62,7 @@ class Search(Protocol):
         Returns
         -------
         directions, seen
-            ``(n, width)``, and how many directions were looked at.
+            ``(n, width)``, and how many directions were looked at; or a :class:`Proposal`, which may say more.
         """
         ...
 
@@ -69,6 +78,7 @@ class Found:
     directions: FloatArray
     candidates: int
     notes: tuple[str, ...]
+    headroom: Headroom | None = None
 
 
 def find_directions(
@@ -79,7 +89,7 @@ def find_directions(
     wanted = MOST_DIRECTIONS if n_directions == "auto" else n_directions
     plateau = PLATEAU if n_directions == "auto" else 0.0
     try:
-        directions, seen = search.find(affected, wanted, plateau, rng, monitor)
+        directions, seen, headroom = Proposal(*search.find(affected, wanted, plateau, rng, monitor))
     except TimeUp:
         raise TimeLimitError(
             f"time_limit of {monitor.time_limit:g} s was over before {affected.model.name} had judged the first "
@@ -95,7 +105,7 @@ def find_directions(
         notes.append(f"{len(directions)} direction(s) found where {wanted} were asked for: {why}")
     if monitor.stopped:
         notes.append(f"stopped early ({monitor.stopped}): this is the best found until then")
-    return Found(directions, seen, tuple(notes))
+    return Found(directions, seen, tuple(notes), headroom)
 
 
 def check_n_directions(n_directions: int | str, search: Search) -> int | Literal["auto"]:

@@ -21,6 +21,7 @@ from globece.directions.climbing import WIDEST, Climber, Effort, Evaluator, clim
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.search.choice import exchange, greedy
+from globece.search.headroom import Headroom
 from globece.space import FloatArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
@@ -160,6 +161,16 @@ class Rounds:
             return next(level for level in reversed(self.levels) if level)
         finally:
             self.monitor("searching", self.total, self.total)
+
+    def headroom(self, chosen: Sequence[Chain]) -> Headroom | None:
+        """What is left to be done after some chains, by what is known already: no ray is followed for it."""
+        few, known = min(FEW_INPUTS, len(self.pool.problem.inputs)), self.pool.known
+        if not chosen or any(len(known.get(chain, ())) < few for chain in chosen):
+            return None
+        every = [cost[:few] for cost in known.values() if len(cost) >= few]
+        return Headroom.of(
+            np.array(every), np.array([known[chain][:few] for chain in chosen]), self.pool.problem.budget
+        )
 
     def _worthwhile(self, plateau: float, n: int) -> int:
         """How many directions lower the score noticeably, one by one or several together."""
