@@ -138,17 +138,25 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
 
 def _rounded(step: Any, outputs: list[Input], inputs: list[Input]) -> list[Input]:
     """A step's outputs as it computes them: in a narrow type if all of its inputs have one."""
-    types = {s.narrow if isinstance(s, Number) else None for s in inputs}
+    together = _type_together(inputs)
     moved = len(outputs) == len(inputs) and any(isinstance(s, Number) and s.forward is not None for s in outputs)
-    if not types or None in types or not moved:
+    if together is None or not moved:
         return outputs
     found: list[Input] = []
     for i, (before, after) in enumerate(zip(inputs, outputs, strict=True)):
         if isinstance(after, Number) and isinstance(before, Number) and after.forward is not before.forward:
-            itself = AsItComputes(step, i, len(inputs), "float32" if "float32" in types else "float16")
+            itself = AsItComputes(step, i, len(inputs), together)
             after = replace(after, forward=itself if before.forward is None else Chained(before.forward, itself))
         found.append(after)
     return found
+
+
+def _type_together(inputs: Sequence[Input]) -> str | None:
+    """The narrow type of these inputs as one matrix; ``None`` for doubles, to which one column takes all the others."""
+    types = {s.narrow if isinstance(s, Number) else None for s in inputs}
+    if not types or None in types:
+        return None
+    return "float32" if "float32" in types else "float16"
 
 
 @dataclass(frozen=True)
@@ -496,8 +504,9 @@ def _impute(step: Any, inputs: list[Input]) -> list[Input]:
     if step.add_indicator or not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
         raise NotCompiled("step SimpleImputer is compiled for NaN and without an indicator only")
     found: list[Input] = []
-    for source, fill in zip(inputs, np.asarray(step.statistics_, dtype=np.float64), strict=True):
-        value = float(fill)
+    together = _type_together(inputs)  # in which it fills
+    fills = np.asarray(step.statistics_, dtype=np.float64)
+    for source, value in zip(inputs, (fills if together is None else Narrow(together)(fills)).tolist(), strict=True):
         if np.isnan(value):
             raise NotCompiled("step SimpleImputer drops a column that was empty when it was fitted")
         if isinstance(source, Lookup):
@@ -507,9 +516,7 @@ def _impute(step: Any, inputs: list[Input]) -> list[Input]:
         elif source.forward is not None or source.fill is not None:
             raise NotCompiled("step SimpleImputer is compiled before other steps only")
         else:
-            found.append(
-                replace(source, fill=value if source.narrow is None else float(np.dtype(source.narrow).type(value)))
-            )
+            found.append(replace(source, fill=value))
     return found
 
 
