@@ -95,8 +95,8 @@ def _start_ray(space: SpaceArrays, routes: Routes, d: int, x: FloatArray, limit:
     return n
 
 
-# What waits is a heap of two arrays, as Numba passes tuples of arrays dearly: scalars, and in one number each the rank of
-# a split, whether the scalar is exact, and the stream it came from plus one, or 0.
+# What waits is a heap of two arrays, as Numba passes tuples of arrays dearly: scalars, and in one number each the rank
+# of a split, whether the scalar is exact, and the stream it came from plus one, or 0.
 IS_EXACT, OF_RANK, OF_STREAM = 1, 1, 34  # the lowest bit, and where the others begin
 RANK_BITS = (1 << (OF_STREAM - OF_RANK)) - 1
 
