@@ -85,7 +85,7 @@ class LinearModel(Model):
     terms: int = 0
 
     exact = True
-    allowance = Allowance(15.0, 30_000, 1_000_000)
+    allowance = Allowance(10.0, 18_000, 1_000_000)
 
     @property
     def half_spaces(self) -> LinearModel:
