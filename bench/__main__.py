@@ -19,6 +19,7 @@ NAMES = (
     "directions",
     "seeds",
     "blackboxes",
+    "unseen",
     "protocol",
     "memory",
     "ares",

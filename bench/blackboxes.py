@@ -21,6 +21,7 @@ import numpy as np
 from globece import CostModel, FeatureSpace, UniformSampling, as_model, explain
 from globece.case.affected import Affected
 from globece.case.scaling import scale
+from globece.io.files import write_text
 from globece.models.decision import Decision
 from paper.markdown import table
 from paper.pipelines import generated, pipeline
@@ -29,16 +30,14 @@ from paper.processes import alone
 KINDS = {
     "svm": "SVM (RBF)",
     "mlp": "MLP (tanh)",
-    "knn": "15 nearest neighbours",
     "labels": "SVM, labels only",
 }
 CASES = [
-    ("census", 3000, "svm", 1, 2),
-    ("census", 3000, "svm", 3, 1),
-    ("census", 3000, "mlp", 1, 1),
-    ("census", 1500, "knn", 1, 1),
-    ("census", 3000, "labels", 1, 1),
+    ("census", 3000, "svm", 1, 1),
     ("wide", 3000, "svm", 1, 1),
+    ("census", 3000, "mlp", 1, 1),
+    ("census", 3000, "labels", 1, 1),
+    ("census", 3000, "svm", 3, 1),
 ]  # table, rows, model, directions, seeds
 STAGES = {
     "stand_in": "trees",
@@ -47,8 +46,9 @@ STAGES = {
     "scaled_along": "final",
     "pose": "decisions",
 }
-INPUTS, DIRECTIONS = 60, 30  # of the comparison ray by ray
+INPUTS, DIRECTIONS = 40, 20  # of the comparison ray by ray
 RESULT = Path(__file__).parent / "results" / "blackboxes.json"
+PARTIAL = RESULT.with_suffix(".partial.json")
 
 
 def run() -> list[dict[str, Any]]:
@@ -69,23 +69,20 @@ def run() -> list[dict[str, Any]]:
             one["rays"] = alone("bench.blackboxes", data, n_rows, kind)
         print(one, flush=True)
         found.append(one)
+        write_text(str(PARTIAL), json.dumps(found, indent=1) + "\n")
     return found
 
 
 def made(data: str, n_rows: int, kind: str) -> tuple[Any, Any, FeatureSpace]:
     """A model, the rows that it was trained on, and their space."""
-    from sklearn.neighbors import KNeighborsClassifier
     from sklearn.neural_network import MLPClassifier
 
     frame, y, categorical, fixed = generated(data)
     frame, y = frame.iloc[:n_rows], y[:n_rows]
     model = pipeline("svm", categorical)
-    finals = {
-        "mlp": MLPClassifier((32,), activation="tanh", max_iter=300, random_state=0),
-        "knn": KNeighborsClassifier(15),
-    }
-    if kind in finals:
-        model.steps[-1] = (kind, finals[kind])
+    if kind == "mlp":
+        network = MLPClassifier((32,), activation="tanh", max_iter=300, random_state=0)
+        model.steps[-1] = (kind, network)
     model.fit(frame, y)
     return (model.predict if kind == "labels" else model), frame, FeatureSpace.from_frame(frame, immutable=fixed)
 
@@ -105,7 +102,7 @@ def measure(data: str, n_rows: int, kind: str, n: int, seeds: int) -> dict[str, 
         rows[_stage()] += n
         return out
 
-    Decision._answer = counted  # type: ignore[method-assign]
+    Decision._answer = counted  # type: ignore[method-assign, assignment]
     scores, start = [], time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
