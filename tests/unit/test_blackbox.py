@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from globece import CostModel, FeatureSpace, Settings, as_model, explain, rays
@@ -326,6 +327,13 @@ def test_scores_in_steps_or_that_contradict_decisions_do_not_replace_them() -> N
     affected, D = rows[~box.favourable(rows)], random_directions(space, 3)
     k = box.first_flip(affected, D, np.full((3, len(affected)), 8.0))
     assert box.favourable(rays.positions(space, affected[np.isfinite(k[0])], D[0], k[0][np.isfinite(k[0])])).all()
+
+
+def test_scores_that_cost_far_more_than_decisions_are_not_asked_for() -> None:
+    model = make_pipeline(GaussianProcessClassifier(optimizer=None)).fit(numbers, labels)
+    box = as_model(model, FeatureSpace.from_matrix(numbers), compile=False)
+    assert box.guide is None
+    assert box.decide.tally.calls == 0
 
 
 def test_while_looking_around_each_row_is_asked_about_once() -> None:
