@@ -29,9 +29,9 @@ by = ["sex", "age:25,45"]
 fail_on = ["relevant"]
 [features]
 income = { range = [0, 1e5], weight = 2, whole = true }
-"a b" = { kind = "ordinal", order = ["low", "high"], moves = "up" }
+"a b" = { kind = "ordinal", order = ["low", "high"], may = "rise" }
 [features.sex]
-moves = "never"
+may = "fixed"
 """
 
 
@@ -49,8 +49,8 @@ def test_reads_what_is_said() -> None:
     }
     assert config.features == {
         "income": FeatureWish(range=(0, 1e5), weight=2, whole=True),
-        "a b": FeatureWish(kind="ordinal", order=("low", "high"), moves="up"),
-        "sex": FeatureWish(moves="never"),
+        "a b": FeatureWish(kind="ordinal", order=("low", "high"), may="rise"),
+        "sex": FeatureWish(may="fixed"),
     }
     assert config.features["income"].said() == {"range": [0, 1e5], "weight": 2, "whole": True}
     assert config.get("outcome", "column") == "approved"
@@ -71,10 +71,10 @@ def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
         (b"[gate]\nfail_on = []", "line 1: unknown section 'gate'. Did you mean 'gates'?"),
         (b"[audit]\nfail_on = []", "line 2: unknown key 'fail_on' in [audit]. It belongs in [gates]. Allowed: by,"),
         (b"favourable = 1", "line 1: unknown section 'favourable'. It belongs in [outcome]."),
-        (b"[features]\nsex = { move = 'up' }", "line 2: unknown key 'move' in [features.sex]. Did you mean 'moves'?"),
-        (b"[features.sex]\nmoves = 'upp'", "line 2: moves must be one of 'freely', 'up', 'down', 'never'; got 'upp'"),
-        (b"[features.sex]\nmoves = 'upp'", "got 'upp'. Did you mean 'up'?"),
-        (b"[features]\nsex = 'never'", "line 2: a feature's line must be a table"),
+        (b"[features]\nsex = { mays = 'rise' }", "line 2: unknown key 'mays' in [features.sex]. Did you mean 'may'?"),
+        (b"[features.sex]\nmay = 'rize'", "line 2: may must be one of 'free', 'rise', 'fall', 'fixed'; got 'rize'"),
+        (b"[features.sex]\nmay = 'rize'", "got 'rize'. Did you mean 'rise'?"),
+        (b"[features]\nsex = 'fixed'", "line 2: a feature's line must be a table"),
         (b"[features]\na = { kind = 'ordinal' }", "line 2: 'a' is ordinal and needs order"),
         (b"[features]\na = { kind = 'continuous', order = [1] }", "only an ordinal feature has one"),
         (b"[features]\na = { range = [2, 1] }", "range must be [lowest, highest] or 'unbounded'; got [2, 1]"),
@@ -115,9 +115,9 @@ def test_a_file_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_are_found_by_the_longest_part_of_the_path() -> None:
-    text = '[features]\n"a.b" = { moves = "up" }\n[features."c d"]\nmoves = "up"\n[audit]\nby = []\n'
-    assert line_of(text, ("features", "a.b", "moves")) == 2
-    assert line_of(text, ("features", "c d", "moves")) == 4
+    text = '[features]\n"a.b" = { may = "rise" }\n[features."c d"]\nmay = "rise"\n[audit]\nby = []\n'
+    assert line_of(text, ("features", "a.b", "may")) == 2
+    assert line_of(text, ("features", "c d", "may")) == 4
     assert line_of(text, ("audit", "by")) == 6
     assert line_of(text, ("gates", "by")) is None
 

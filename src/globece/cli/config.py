@@ -26,7 +26,7 @@ LARGEST = 2**21  # bytes of a file: ten thousand columns fit
 LONGEST_LINE = 2**15  # letters
 DEEPEST = 16  # parts of a dotted key: reading one takes time with the square of them
 FEATURE_KINDS = ("continuous", "categorical", "ordinal")
-MOVES = ("freely", "up", "down", "never")
+MAY = ("free", "rise", "fall", "fixed")
 SCALES, NORMS = ("bins", "deciles"), ("l1", "l2")
 REFUSED = {
     "allow_pickle": "a pickle is only loaded if the command line says so: --allow-pickle",
@@ -168,7 +168,7 @@ KEYS: Mapping[str, Mapping[str, Key]] = {
 
 FEATURE: Mapping[str, Key] = {
     "kind": _choice(FEATURE_KINDS),
-    "moves": _choice(MOVES),
+    "may": _choice(MAY),
     "order": Key("a list of values from lowest to highest", _is_list(_is_class)),
     "range": Key("[lowest, highest] or 'unbounded'", _is_range),
     "permitted": Key("a list of values", _is_list(_is_class)),
@@ -187,7 +187,7 @@ class FeatureWish:
     """What a configuration says about one feature; ``None`` where it says nothing."""
 
     kind: str | None = None
-    moves: str | None = None
+    may: str | None = None
     order: tuple[Any, ...] | None = None
     range: tuple[float, float] | Literal["unbounded"] | None = None
     permitted: tuple[Any, ...] | None = None
@@ -270,9 +270,9 @@ def read_config(source: str | os.PathLike[str] | bytes) -> Config:
 
     Examples
     --------
-    >>> config = read_config(b'[outcome]\nfavourable = 1\n[features]\nsex = { moves = "never" }\n')
-    >>> config.options(), config.features["sex"].moves
-    ({'favourable': '1'}, 'never')
+    >>> config = read_config(b'[outcome]\nfavourable = 1\n[features]\nsex = { may = "fixed" }\n')
+    >>> config.options(), config.features["sex"].may
+    ({'favourable': '1'}, 'fixed')
     >>> read_config(b"[gates]\nfail_an = []\n")
     Traceback (most recent call last):
     ...
@@ -310,7 +310,7 @@ def read_config(source: str | os.PathLike[str] | bytes) -> Config:
         raise InvalidParameterError(
             f"{config.where('model', 'kind')}: [model] has both file and kind; keep one: a model file, or what to train"
         )
-    features = {name: _wish(config, name, given) for name, given in found.get("features", {}).items()}
+    features = {feature: _wish(config, feature, given) for feature, given in found.get("features", {}).items()}
     return Config(name, values, features, text)
 
 
@@ -353,7 +353,7 @@ def _wish(config: Config, name: str, given: Any) -> FeatureWish:
     if not isinstance(given, dict):
         raise InvalidParameterError(
             f"{config.where('features', name)}: a feature's line must be a table, as in "
-            f'{{ moves = "never" }}; got {describe(given)}'
+            f'{{ may = "fixed" }}; got {describe(given)}'
         )
     said = _checked(config, ("features", name), given, FEATURE)
     if said.get("kind") == "ordinal" and "order" not in said:
@@ -368,6 +368,13 @@ def _wish(config: Config, name: str, given: Any) -> FeatureWish:
         )
     wish: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in said.items()}
     return FeatureWish(**wish)
+
+
+def wishes_of(given: Any, name: str) -> dict[str, FeatureWish]:
+    """What plain data, such as a recorded question, say about features, checked as a configuration is."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InvalidParameterError(f"{name}: features must be a table of features; got {describe(given)}")
+    return {key: _wish(Config(name), key, wish) for key, wish in given.items()}
 
 
 def _unknown(config: Config, path: tuple[str, ...], what: str, known: Any, where: str) -> InvalidParameterError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+ALIKE = 0.7  # from 0 to 1
 LONGEST = 200  # letters of a word that is compared: a longer one is no slip
 
 
@@ -19,7 +20,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if len(word) > LONGEST:
         return ""
     plain = {name.casefold(): name for name in known if len(name) <= LONGEST}
-    found = get_close_matches(word.casefold(), plain, n=1)
+    found = get_close_matches(word.casefold(), plain, n=1, cutoff=ALIKE)
     return plain[found[0]] if found else ""
 
 
