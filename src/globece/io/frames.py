@@ -60,7 +60,7 @@ def read_frame(path: str | os.PathLike[str], *, encoding: str = UTF_8) -> Any:
         )
     check_file("cannot read", file)
     if file.stat().st_size == 0:
-        raise InvalidDataError(f"{file} is empty")
+        raise InvalidDataError(f"{file} is empty; a table has a line of column names, and rows")
     text = check_encoding(encoding)
     if ending in CSV:
         check_csv(file, text)
