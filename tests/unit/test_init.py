@@ -172,10 +172,11 @@ def test_any_table_gives_a_file_that_can_be_read(seed: int, tmp_path: Path) -> N
     rng = np.random.default_rng(seed)
     n = int(rng.choice([2, 7, 60, 400]))
     words = ["", 'a"b', "c\nd", "é", "x, y", "\\", "#", "=1", "None", "2", "very long " * 30]
+    gaps = rng.random(n) < 0.5
     pools: list[Any] = [
         lambda: rng.integers(0, 3, n), lambda: rng.normal(size=n) * 10.0 ** rng.integers(-5, 9),
         lambda: rng.choice(words, n), lambda: np.full(n, 7), lambda: np.arange(n),
-        lambda: np.where(rng.random(n) < 0.5, None, rng.choice(words[1:], n)),
+        lambda: [None if gap else word for gap, word in zip(gaps, rng.choice(words[1:], n), strict=True)],
     ]  # fmt: skip
     names = rng.permutation([*ODD, "id", "age", "Race", "target"]).tolist()
     frame = pd.DataFrame({name: pools[rng.integers(len(pools))]() for name in names})

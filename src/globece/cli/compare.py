@@ -37,7 +37,9 @@ Examples:
 @click.argument("a", metavar="A.json", type=click.Path())
 @click.argument("b", metavar="B.json", type=click.Path())
 @click.option("--names", default="", metavar="A,B", help="What to call the two.  [default: the file names]")
-@click.option("--level", type=float, default=0.05, show_default=True, metavar="P", help="Intervals hold 1 - P.")
+@click.option(
+    "--level", type=float, default=0.05, show_default=True, metavar="P", help="Level of tests; intervals hold 1 - P."
+)
 @options.json_path
 @click.option("--html", "--out", type=click.Path(), metavar="PAGE", help="Write the comparison as a page.")
 @click.option("--worse-above", type=float, metavar="GAP", help="Exit with 3 if the second is worse by more than this.")

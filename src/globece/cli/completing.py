@@ -23,7 +23,10 @@ def model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 def column(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The columns of DATA, after the last comma."""
     before, comma, last = incomplete.rpartition(",")
-    return [CompletionItem(before + comma + name) for name in _header(ctx.params.get("data")) if name.startswith(last)]
+    # click leaves the arguments of a line that is not finished in ctx.args
+    files = [ctx.params.get("data"), *ctx.args]
+    names = next(filter(None, map(_header, files)), [])
+    return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
 
 
 def _header(path: object) -> list[str]:

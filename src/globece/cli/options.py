@@ -230,7 +230,14 @@ compared = in_order(
     by,
     _columns("--control", "Compare groups only within levels of this.", "COLUMN"),
     click.option("--reference", metavar="GROUP", help="Compare the other groups with this one."),
-    click.option("--level", type=float, default=0.05, show_default=True, metavar="P", help="Level of the tests."),
+    click.option(
+        "--level",
+        type=float,
+        default=0.05,
+        show_default=True,
+        metavar="P",
+        help="Level of tests; intervals hold 1 - P.",
+    ),
     click.option("--relevant", type=float, metavar="GAP", help="Smallest gap that matters.  [default: a share]"),
     click.option(
         "--relevant-share",

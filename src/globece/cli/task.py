@@ -155,8 +155,12 @@ def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
         "fall": names("--decreasing", asked.decreasing, features),
         "free": names("--movable", asked.movable, features),
     }
-    free = {name: wish for name, wish in wishes.items() if not any(name in chosen for chosen in moved.values())}
     shaped = {name: wish for name, wish in wishes.items() if name not in categorical}
+    free = {
+        name: wish
+        for name, wish in wishes.items()
+        if not any(name in chosen for chosen in moved.values()) and (name in shaped or wish.may == "fixed")
+    }
     space = FeatureSpace.from_frame(
         X,
         categorical=[
