@@ -97,6 +97,15 @@ def test_guesses_are_marked_and_explained(table: Path) -> None:
     assert 'kind = "logistic"  # Assumed' in text
 
 
+def test_what_makes_up_the_groups_is_held(table: Path) -> None:
+    done = run("init", table, "--outcome", "approved", "--by", "flag", "--by", "age:30", "--out", "-")
+    assert done.exit_code == 0, done.stderr
+    config = read_config(done.stdout.encode())
+    assert config.get("audit", "by") == ["flag", "age:30"]
+    assert config.features["flag"].may == "fixed"
+    assert 'Others: "sex"' in done.stdout
+
+
 def test_the_favourable_outcome_is_never_guessed(table: Path, tmp_path: Path) -> None:
     file = tmp_path / "globece.toml"
     done = run("init", table, "--out", file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -115,6 +115,14 @@ def guess_column(frame: Any, name: str) -> Guess:
         says["may"] = "free"
     smallest = int(present.value_counts(name="n", sort=True)["n"].to_list()[-1]) if sensitive else 0
     return Guess(name, says, holds, "; ".join(why), sensitive, distinct, smallest)
+
+
+def held(guess: Guess) -> Guess:
+    """The same for a column that makes up groups: nobody is told to change groups."""
+    if guess.says.get("used") is False or guess.says.get("may") == "fixed":
+        return guess
+    why = "; ".join(part for part in (guess.why, "it makes up the groups") if part)
+    return replace(guess, says={**guess.says, "may": "fixed"}, why=why)
 
 
 def _numbers(present: Any, whole: bool, distinct: int) -> str:

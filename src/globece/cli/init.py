@@ -15,7 +15,7 @@ import narwhals as nw
 
 from globece.cli import completing, delivery, logs, options
 from globece.cli.config import read_config
-from globece.cli.guessing import MOST_GROUPS, Guess, guess_column, is_outcome, outcome_candidates
+from globece.cli.guessing import MOST_GROUPS, Guess, guess_column, held, is_outcome, outcome_candidates
 from globece.cli.suggestions import did_you_mean
 from globece.cli.task import names, number
 from globece.cli.training import KINDS, MOST_CLASSES
@@ -146,10 +146,14 @@ def _plan(
         favourable = _favourable(favourable, outcome, values)
     elif values and asks:
         favourable = click.prompt("Which outcome do people want?", type=click.Choice(values), err=True)
-    guesses = [guess_column(frame, name) for name in columns if name != outcome]
+    given = [part for value in by for part in ((value,) if ":" in value else names("--by", (value,), columns))]
+    guesses = [
+        held(guess_column(frame, name)) if name in given else guess_column(frame, name)
+        for name in columns
+        if name != outcome
+    ]
     groups = (g for g in guesses if g.sensitive and 2 <= g.n_values <= MOST_GROUPS)
     sensitive = sorted(groups, key=lambda g: -g.smallest)  # of small groups little can be told
-    given = [part for value in by for part in ((value,) if ":" in value else names("--by", (value,), columns))]
     others = [g.name for g in sensitive if g.name not in given]
     return Plan(
         data=_relative(data, home),
