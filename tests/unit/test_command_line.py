@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ from click.testing import CliRunner
 
 import globece as gce
 from globece.cli import main
+from globece.cli.config import read_config
+from globece.cli.options import Asked
+from globece.cli.question import Question
+from globece.cli.serve import _desk
+from globece.errors import InvalidParameterError
+from globece.page.about import About
+from globece.web.limits import Limits
 from tests.unit.test_cli import error, run
 
 QUICK = ("--time-limit", "1")
@@ -177,6 +185,22 @@ def test_a_report_with_a_configuration_comes_out_again(folder: Path, tmp_path: P
     done = run("verify-report", tmp_path / "r.zip", "--data", folder / "loans.csv")
     assert done.exit_code == 0, done.stderr
     assert "come out again byte by byte" in done.stderr
+
+
+def test_the_live_page_begins_with_the_configured_weights(folder: Path) -> None:
+    config = read_config(folder / "c.toml")
+    data = str(folder / "loans.csv")
+    asked = Asked(data=data, model="logistic", outcome="approved", features=config.features, config=config)
+    desk = _desk(Question(asked), About(), Limits())
+    first = desk.checked(desk.first())
+    assert first["features"] == {"income": {"may": "rise", "weight": 2.0}}
+    space, cost = desk.posed(first)
+    assert cost.weight(space["income"]) == 2
+    assert space["income"].sense == 1
+    assert space["sex"].immutable
+    deciles = replace(asked, scale="deciles")
+    with pytest.raises(InvalidParameterError, match="the live page prices changes by bins and l1"):
+        _desk(Question(deciles), About(), Limits())
 
 
 def test_quiet_and_verbose(folder: Path) -> None:
