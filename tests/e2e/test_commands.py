@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -118,6 +117,7 @@ def test_a_full_standard_output(more: tuple[str, ...], table: Path) -> None:
 
 
 def _small_files(size: int) -> Callable[[], None]:
+    resource = pytest.importorskip("resource")
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 

@@ -32,7 +32,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Two-level rules of the baseline AReS.")
 @options.data
 @options.model()
 @options.outcome

@@ -47,7 +47,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Must one group travel further than another?")
 @options.data
 @options.model()
 @options.compared

@@ -34,7 +34,7 @@ Examples:
 """
 
 
-@click.command("who-benefits", no_args_is_help=True, help=HELP)
+@click.command("who-benefits", no_args_is_help=True, help=HELP, short_help="Whom does a given change help?")
 @options.data
 @options.model()
 @click.option("--change", multiple=True, metavar="FEATURE=VALUE", help="What everybody changes; several at once.")

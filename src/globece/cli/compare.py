@@ -33,7 +33,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Hold one result against another.")
 @click.argument("a", metavar="A.json", type=click.Path())
 @click.argument("b", metavar="B.json", type=click.Path())
 @click.option("--names", default="", metavar="A,B", help="What to call the two.  [default: the file names]")

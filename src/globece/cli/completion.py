@@ -16,7 +16,7 @@ Put it where the shell reads it:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="What a shell reads to complete all this.")
 @click.argument("shell", type=click.Choice(completing.SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

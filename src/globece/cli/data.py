@@ -34,7 +34,7 @@ Examples:
 """
 
 
-@click.command(help=HELP)
+@click.command(help=HELP, short_help="List the paper's datasets, or write one to a file.")
 @click.argument("name", required=False, type=click.Choice(list(LOADERS)))
 @click.option("--out", type=click.Path(), metavar="FILE", help="Where to: .csv or .parquet.")
 @click.option("--words", is_flag=True, help="German Credit in words instead of UCI's codes.")

@@ -54,7 +54,7 @@ Example:
 """
 
 
-@click.command(help=HELP)
+@click.command(help=HELP, short_help="Explain a credit model, in words. Start here.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

@@ -33,7 +33,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="What could those turned down have changed?")
 @options.data
 @options.model()
 @options.outcome

@@ -74,7 +74,7 @@ class Plan:
     guesses: list[Guess]
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Write a configuration for a table.")
 @click.argument("data", metavar="DATA", type=click.Path())
 @options.model("Model file, or logistic, forest, boosting to train.  [default: logistic]")
 @click.option("--outcome", metavar="COLUMN", shell_complete=completing.column, help="Column with the outcomes.")

@@ -134,7 +134,12 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     logs.warn(f"Warning: {' '.join(str(message).split())}")
 
 
-@click.group(cls=_Group, help=HELP, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Group,
+    help=HELP,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="globece")
 def main() -> None:
     """``globece``."""

@@ -40,7 +40,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Write a page, or evidence that can be computed again.")
 @options.data
 @options.model()
 @click.option(
@@ -169,7 +169,9 @@ Example:
 """
 
 
-@click.command("verify-report", no_args_is_help=True, help=VERIFY_HELP)
+@click.command(
+    "verify-report", no_args_is_help=True, help=VERIFY_HELP, short_help="Compute a report again, and compare the bytes."
+)
 @click.argument("path", metavar="PATH", type=click.Path())
 @click.option("--data", required=True, type=click.Path(), metavar="FILE", help="The data that the report is about.")
 @click.option(

@@ -33,7 +33,7 @@ Examples:
 """
 
 
-@click.command(no_args_is_help=True, help=HELP)
+@click.command(no_args_is_help=True, help=HELP, short_help="Show a model as a live page.")
 @options.data
 @options.model()
 @click.option(

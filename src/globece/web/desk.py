@@ -166,8 +166,10 @@ class Desk:
     def first(self) -> dict[str, Any]:
         """What the page shows first: the operator's own constraints and weights."""
         cost: CostModel | None = self.wishes.get("cost")
-        weighed = [] if cost is None else [f for f in self.space.features if cost.weight(f) != 1.0]
-        features = {f.name: {"may": _may(f), "weight": cost.weight(f)} for f in weighed if cost is not None}
+        features: dict[str, Any] = {}
+        if cost is not None:
+            weighed = (f for f in self.space.features if cost.weight(f) != 1.0)
+            features = {f.name: {"may": _may(f), "weight": cost.weight(f)} for f in weighed}
         return {"n_directions": self.n_directions, "budget": self.wishes["budget"], "by": self.by, "features": features}
 
     # -- try ---------------------------------------------------------------------------------------------------------
