@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import globece as gce
+from globece.cli.config import read_config
 
 PROGRAM = str(Path(sys.executable).with_name("globece"))
 MODEL = ("--model", "boosting", "--outcome", "approved", "--favourable", "yes")
@@ -139,6 +140,37 @@ def test_a_locked_folder_is_named_before_the_work(table: Path, tmp_path: Path) -
     done = command("explain", table, *MODEL, "--json", locked / "r.json")
     assert done.returncode == 2
     assert "may not be written; name another place" in done.stderr
+
+
+def _typed(folder: Path, arguments: list[str], answers: list[bytes]) -> tuple[int, str]:
+    """Run a command on a terminal, and answer each question that it asks."""
+    pty = pytest.importorskip("pty")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execv(PROGRAM, [PROGRAM, *arguments])
+    said, end = b"", time.monotonic() + 100
+    while time.monotonic() < end:
+        try:
+            said += os.read(terminal, 4096)
+        except OSError:  # the command has ended
+            break
+        last = said.splitlines()[-1] if said else b""
+        if answers and b"?" in last and said.rstrip().endswith(b":"):
+            os.write(terminal, answers.pop(0))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
+
+
+def test_init_asks_on_a_terminal(table: Path, tmp_path: Path) -> None:
+    code, said = _typed(tmp_path, ["init", str(table)], [b"aproved\n", b"approved\n", b"yes\n"])
+    assert code == 0, said
+    assert "'aproved' is not one of" in said
+    assert "Which outcome do people want? (no, yes)" in said
+    config = read_config(tmp_path / "globece.toml")
+    assert config.options()["outcome"] == "approved"
+    assert config.options()["favourable"] == "yes"
+    code, said = _typed(tmp_path, ["init", str(table), "--force"], [b"\x03"])
+    assert code == 130, said
 
 
 def test_init_and_audit_as_two_commands(table: Path, tmp_path: Path) -> None:

@@ -30,9 +30,20 @@ class _ToStandardError(logging.Handler):
         self.timed, self.started = timed, time.monotonic()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
+        text = printable(self.format(record))
         clock = f"[{time.monotonic() - self.started:6.1f} s] " if self.timed else ""
         click.echo(clock + text, err=True)
+
+
+def printable(text: str) -> str:
+    r"""The text without what a terminal would obey: names and values come from files.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\nc"
+    True
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def begin(*, quiet: bool, verbose: int) -> None:

@@ -71,7 +71,7 @@ class _Failure(click.ClickException):
     exit_code = delivery.FAILED
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(logs.printable(" ".join(message.split())))
 
 
 class _Misuse(_Failure):
@@ -109,7 +109,7 @@ class _Group(click.Group):
             except OSError as error:
                 logs.detail(traceback.format_exc())
                 raise _Failure(_refused(error)) from error
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, click.Abort):
                 click.echo("Interrupted: there is nothing to return yet.", err=True)
                 ctx.exit(delivery.KEPT)
 
