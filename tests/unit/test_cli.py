@@ -190,6 +190,24 @@ def test_rubbish_is_named(arguments: list[str], message: str, folder: Path) -> N
     assert message in error(result)
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_the_wrong_model_for_the_data(folder: Path, tmp_path: Path) -> None:
+    loans = pd.read_csv(folder / "loans.csv")
+    nameless = LogisticRegression().fit(loans[["income", "debt"]].to_numpy(), loans["approved"])
+    joblib.dump(nameless, tmp_path / "nameless.joblib")
+    common = ("explain", folder / "loans.csv", "--model", tmp_path / "nameless.joblib", "--allow-pickle")
+    result = run(*common, "--outcome", "approved")
+    assert result.exit_code == 1
+    assert "the model takes 2 columns and does not name them, and DATA has 4" in error(result)
+    result = run(*common, "--outcome", "approved", "--ignore", "sex,housing", *QUICK)
+    assert result.exit_code == 0, result.stderr
+    loans["income"] = loans["income"].map("{} EUR".format)
+    loans.to_csv(tmp_path / "text.csv", index=False)
+    result = run("explain", tmp_path / "text.csv", "--model", folder / "model.ubj")
+    assert result.exit_code == 1
+    assert "is it the right model for these data, and do its columns have the types" in error(result)
+
+
 def test_a_constant_outcome_and_a_failing_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "same.csv").write_text("x,y\n1,a\n2,a\n", encoding="utf-8")
     result = run("explain", tmp_path / "same.csv", "--model", "forest", "--outcome", "y")

@@ -25,7 +25,7 @@ from globece.cli.init import init
 from globece.cli.report import report, verify_report
 from globece.cli.serve import serve
 from globece.cli.suggestions import nearest
-from globece.errors import GlobeCEError, InvalidParameterError
+from globece.errors import GlobeCEError, InvalidParameterError, ModelError
 from globece.version import __version__
 
 HELP = """Explain a whole model by a few directions along which everybody it turned down can travel.
@@ -102,7 +102,7 @@ class _Group(click.Group):
                 raise _Misuse(str(error)) from error
             except GlobeCEError as error:
                 logs.detail(traceback.format_exc())
-                raise _Failure(str(error)) from error
+                raise _Failure(f"{error}{_advice(error)}") from error
             except BrokenPipeError:
                 _abandon_output()
                 ctx.exit(delivery.NO_READER)
@@ -112,6 +112,13 @@ class _Group(click.Group):
             except (KeyboardInterrupt, click.Abort):
                 click.echo("Interrupted: there is nothing to return yet.", err=True)
                 ctx.exit(delivery.KEPT)
+
+
+def _advice(error: GlobeCEError) -> str:
+    """What to do where the model itself fails on the rows."""
+    if isinstance(error, ModelError) and " raised " in str(error):
+        return "; is it the right model for these data, and do its columns have the types that it was trained on?"
+    return ""
 
 
 def _refused(error: OSError) -> str:

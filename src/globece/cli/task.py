@@ -17,7 +17,7 @@ from globece.cli.config import FeatureWish
 from globece.cli.options import Asked
 from globece.cli.suggestions import did_you_mean, nearest
 from globece.costs import CostModel
-from globece.errors import InvalidParameterError, UnknownFeatureError
+from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatureError
 from globece.io.csv_files import UTF_8
 from globece.io.frames import read_frame
 from globece.io.model_files import ENDINGS, load_model
@@ -222,6 +222,7 @@ def _wanted(model: Any, available: list[str]) -> list[str]:
     """The columns that the model was trained on, in its order; all of them if it does not say."""
     trained_on = getattr(model, "feature_names_in_", None)
     if trained_on is None:
+        _check_count(model, available)
         return available
     place = {name.replace(" ", "_"): name for name in available} | {name: name for name in available}
     missing = [str(name) for name in trained_on if name not in place]
@@ -236,6 +237,17 @@ def _wanted(model: Any, available: list[str]) -> list[str]:
     if ignored:
         logs.say(f"The model was not trained on {ignored}: not used.")
     return chosen
+
+
+def _check_count(model: Any, available: list[str]) -> None:
+    """Raise if a model that does not name its columns takes another number of them."""
+    takes = getattr(model, "n_features_in_", None)
+    if isinstance(takes, (int, np.integer)) and takes != len(available):
+        raise InvalidDataError(
+            f"the model takes {takes} columns and does not name them, and DATA has {len(available)}: {available}. Is "
+            "it the right model for these data? Leave out what it does not take with --ignore, or name the column of "
+            "outcomes with --outcome"
+        )
 
 
 def names(option: str, values: tuple[str, ...], columns: list[str]) -> tuple[str, ...]:
