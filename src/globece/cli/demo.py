@@ -29,6 +29,7 @@ HELD = (
 ACCOUNT = "Checking account"
 RUNS = {"one-direction": (1, ()), "three-directions": (3, (ACCOUNT,))}
 PAGE = "page.html"
+ARROW = "\N{RIGHTWARDS ARROW}"
 SHOWN = 3  # changes of one direction
 ABOUT = About(
     title="German Credit: what could they have changed?",
@@ -101,7 +102,6 @@ def _print_model(console: Console, n: int, others: int, accuracy: float, good: f
         f"{accuracy:.0%} of {others:,} others; {good:.0%} of these were good risks.\n"
         "It turns some applicants down. What could they have changed, so that it would have said yes?\n"
         f"Held fixed, as nobody can change it when applying: {', '.join(HELD)}.",
-        soft_wrap=True,
     )
 
 
@@ -110,20 +110,17 @@ def _print_one(console: Console, ex: Explanation) -> None:
     console.print(
         f"The model turns down {ex.n_affected} of {ex.n_rows}. The one direction in which most of them get the loan at "
         f"the least cost covers {ex.coverage:.1%} of them, at an average cost of {ex.average_cost:.3f}:",
-        soft_wrap=True,
     )
     for change in told(ex, 0)[:SHOWN]:
-        console.print(f"  {change.text}: {change.n} of {ex.n_affected}", soft_wrap=True)
+        console.print(f"  {change.text}  ({change.n} of {ex.n_affected})")
     console.print(
         f"{_unit(ex)} Everybody goes only as far as it takes.\nThis says what the model rewards, not what is good for "
         "anybody.",
-        soft_wrap=True,
     )
     if told(ex, 0)[0].text.startswith(ACCOUNT):
         console.print(
             "In these data, people without a checking account at the bank paid back best, so this model wants the "
             "account closed. A bank would rather know that.",
-            soft_wrap=True,
         )
 
 
@@ -132,7 +129,6 @@ def _print_three(console: Console, ex: Explanation, model: Any) -> None:
     console.print(
         f"Now the checking account is held fixed too. Three directions cover {ex.coverage:.1%} of the {ex.n_affected}, "
         f"at an average cost of {ex.average_cost:.3f}. Each applicant is told the cheapest of the three:",
-        soft_wrap=True,
     )
     best = ex.minimum_costs()
     table = output.table(None, ("", "Who is told what"), ("People", "Cost", "Next best"))
@@ -147,14 +143,13 @@ def _print_three(console: Console, ex: Explanation, model: Any) -> None:
         table.add_section()
     console.print(table)
     if ex.n_without_recourse:
-        console.print(f"{ex.n_without_recourse} find no way within a cost of {ex.budget:g}.", soft_wrap=True)
+        console.print(f"{ex.n_without_recourse} find no way within a cost of {ex.budget:g}.")
     console.print(
         "People: how many are told this, and how many of them each change concerns. Why this and not another: it costs "
         "them least; next best is what the others would cost them.\nOne applicant of each:",
-        soft_wrap=True,
     )
     for line in _examples(ex, model, [i for i, _ in taken.most_common()]):
-        console.print(f"  {line}", soft_wrap=True)
+        console.print(f"  {line}")
     console.print(
         f"Each of the {ex.n_covered} was checked: the model itself says yes to the changed application.", soft_wrap=True
     )
@@ -165,14 +160,16 @@ def _print_files(console: Console, out: Path) -> None:
     figures = sum(f.suffix == ".png" and f.name.startswith(tuple(RUNS)) for f in out.iterdir())
     console.print(
         f"In {out} are {PAGE}, the results ({' and '.join(f'{name}.json' for name in RUNS)}) and {figures} figures.\n"
-        f"Open the page in a browser: {(out / PAGE).resolve().as_uri()}\n"
+        "Open the page in a browser:"
+    )
+    console.print(f"  {(out / PAGE).resolve().as_uri()}", soft_wrap=True)
+    console.print(
         "There: drag the budget, open a direction, look up an applicant. It works without a network.\n"
         "The words are those of the data's documentation; a later study (Groemping, 2019) found some of them wrong, so "
         "take no lesson about lending from them.\n"
         "With your own data:\n"
         "  globece init loans.csv --outcome approved --favourable yes\n"
         "  globece explain --config globece.toml",
-        soft_wrap=True,
     )
 
 
@@ -199,7 +196,7 @@ def told(ex: Explanation, direction: int) -> list[Told]:
         if f.kind == "continuous":
             found += _amounts(f, (new - old)[changed].astype(float))
         else:
-            found += [Told(f"{f.name}: {value}", n) for value, n in Counter(new[changed].tolist()).items()]
+            found += [Told(f"{f.name} {ARROW} {value}", n) for value, n in Counter(new[changed].tolist()).items()]
     return sorted(found, key=lambda change: -change.n)
 
 
@@ -209,7 +206,7 @@ def _amounts(f: Feature, changes: Any) -> list[Told]:
     verb = "lower" if changes.mean() < 0 else "higher"
     sizes = np.abs(changes)
     unit = UNITS.get(f.name, "")
-    text = f"{f.name}: {verb} by {np.median(sizes):,.0f} {unit}".rstrip()
+    text = f"{f.name} {verb} by {np.median(sizes):,.0f} {unit}".rstrip()
     return [Told(text + (f", at most {sizes.max():,.0f}" if sizes.max() > np.median(sizes) else ""), len(sizes))]
 
 
@@ -231,7 +228,7 @@ def _examples(ex: Explanation, model: Any, directions: list[int]) -> list[str]:
         ]
         person = dict(zip(names, was, strict=True))
         lines.append(
-            f"No. {cf.row[j]} wants {person['Amount']:,} DM for {person['Duration']} months, and is told: "
+            f"Applicant {cf.row[j]} wants {person['Amount']:,} DM for {person['Duration']} months, and is told: "
             f"{'; '.join(changes)}. The model's estimate of a good risk: {chance[0][j]:.0%} before, "
             f"{chance[1][j]:.0%} after."
         )
@@ -248,4 +245,4 @@ def _unit(ex: Explanation) -> str:
         for f in ex.space.movable
         if f.kind == "continuous"
     ]
-    return f"A cost of 1 is one changed category, or {' or '.join(prices)}."
+    return f"A cost of 1 is one changed category, or {', or '.join(prices)}."

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +12,10 @@ import narwhals as nw
 
 from globece.cli import completing, delivery, logs, options
 from globece.cli.config import read_config
-from globece.cli.guessing import MOST_GROUPS, Guess, guess_column, held, is_outcome, outcome_candidates
+from globece.cli.guessing import MOST_GROUPS, guess_column, held, is_outcome, outcome_candidates
 from globece.cli.suggestions import did_you_mean
 from globece.cli.task import names, number
+from globece.cli.template import SHOWN, Outcome, Plan, configuration
 from globece.cli.training import KINDS, MOST_CLASSES
 from globece.errors import InvalidParameterError, UnknownFeatureError
 from globece.io.csv_files import UTF_8
@@ -36,42 +34,6 @@ Examples:
   globece init loans.parquet --model loans.ubj --outcome approved --favourable 1 --by sex --out loans.toml
   globece audit --config globece.toml
 """
-SHOWN = 8  # names in a comment
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the file will say.
-
-    Attributes
-    ----------
-    data, model, encoding
-        Files, relative to the configuration, and the encoding.
-    outcome, favourable, values
-        The outcome column, the value people want (empty if not known), and the values there are.
-    guessed
-        Whether the outcome column was guessed.
-    candidates
-        Other columns that may be the outcome.
-    by
-        Columns that make up the groups.
-    others
-        Other columns that may.
-    guesses
-        The columns.
-    """
-
-    data: str
-    model: str
-    encoding: str | None
-    outcome: str
-    favourable: str
-    values: list[str]
-    guessed: bool
-    candidates: list[str]
-    by: list[str]
-    others: list[str]
-    guesses: list[Guess]
 
 
 @click.command(no_args_is_help=True, help=HELP, short_help="Write a configuration for a table.")
@@ -103,7 +65,21 @@ def init(
             raise InvalidParameterError(f"{out} is there already; replace it with --force, or name another with --out")
     frame = nw.from_native(read_frame(data, encoding=encoding or UTF_8), eager_only=True)
     home = Path.cwd() if out == "-" else Path(out).resolve().parent
-    plan = _plan(frame, data, model, outcome, favourable, by, encoding, home)
+    wanted = _outcome(frame, outcome, favourable)
+    given = [part for value in by for part in ((value,) if ":" in value else names("--by", (value,), frame.columns))]
+    guesses = [guess_column(frame, name) for name in frame.columns if name != wanted.column]
+    groups = (g for g in guesses if g.sensitive and 2 <= g.n_values <= MOST_GROUPS)
+    sensitive = sorted(groups, key=lambda g: -g.smallest)  # of small groups little can be told
+    others = [g.name for g in sensitive if g.name not in given]
+    plan = Plan(
+        data=_relative(data, home),
+        model=model if model in KINDS or not model else _relative(model, home),
+        encoding=encoding,
+        outcome=wanted,
+        by=given or others[:1],
+        others=others if given else others[1:],
+        guesses=[held(g) if g.name in given else g for g in guesses],
+    )
     text = configuration(plan)
     read_config(text.encode())  # what is written is what is read
     if out == "-":
@@ -113,61 +89,31 @@ def init(
     _say(plan, out)
 
 
-def _plan(
-    frame: Any,
-    data: str,
-    model: str,
-    outcome: str | None,
-    favourable: str | None,
-    by: tuple[str, ...],
-    encoding: str | None,
-    home: Path,
-) -> Plan:
-    columns = list(frame.columns)
-    candidates = outcome_candidates(frame)
-    if outcome is not None and outcome not in columns:
+def _outcome(frame: Any, column: str | None, favourable: str | None) -> Outcome:
+    """The outcome out of the options, or asked for on a terminal; its column may also be guessed by its name."""
+    columns, candidates = list(frame.columns), outcome_candidates(frame)
+    if column is not None and column not in columns:
         raise UnknownFeatureError(
-            f"--outcome names unknown column {outcome!r}; there are {columns}.{did_you_mean(outcome, columns)}"
+            f"--outcome names unknown column {column!r}; there are {columns}.{did_you_mean(column, columns)}"
         )
+    if favourable is not None and column is None:
+        raise InvalidParameterError("--favourable is a value of the outcome; name its column with --outcome")
     likely = [name for name in candidates if is_outcome(name)]
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not logs.is_quiet()
-    guessed = outcome is None and not asks and len(likely) == 1
-    if outcome is None and asks:
+    guessed = column is None and not asks and len(likely) == 1
+    if column is None and asks:
         among = f" (perhaps {', '.join(candidates[:SHOWN])})" if candidates else ""
         choice, first = click.Choice(columns), likely[0] if len(likely) == 1 else None
-        outcome = click.prompt(
+        column = click.prompt(
             f"Which column holds the outcome{among}?", type=choice, show_choices=False, default=first, err=True
         )
-    outcome = likely[0] if guessed else outcome or ""
-    values = _values(frame, outcome)
+    column = likely[0] if guessed else column or ""
+    values = _values(frame, column)
     if favourable is not None:
-        if not outcome:
-            raise InvalidParameterError("--favourable is a value of the outcome; name its column with --outcome")
-        favourable = _favourable(favourable, outcome, values)
+        favourable = _favourable(favourable, column, values)
     elif values and asks:
         favourable = click.prompt("Which outcome do people want?", type=click.Choice(values), err=True)
-    given = [part for value in by for part in ((value,) if ":" in value else names("--by", (value,), columns))]
-    guesses = [
-        held(guess_column(frame, name)) if name in given else guess_column(frame, name)
-        for name in columns
-        if name != outcome
-    ]
-    groups = (g for g in guesses if g.sensitive and 2 <= g.n_values <= MOST_GROUPS)
-    sensitive = sorted(groups, key=lambda g: -g.smallest)  # of small groups little can be told
-    others = [g.name for g in sensitive if g.name not in given]
-    return Plan(
-        data=_relative(data, home),
-        model=model if model in KINDS or not model else _relative(model, home),
-        encoding=encoding,
-        outcome=outcome,
-        favourable=favourable or "",
-        values=values,
-        guessed=guessed,
-        candidates=[name for name in candidates if name != outcome],
-        by=given or others[:1],
-        others=others if given else others[1:],
-        guesses=guesses,
-    )
+    return Outcome(column, favourable or "", values, guessed, [name for name in candidates if name != column])
 
 
 def _values(frame: Any, outcome: str) -> list[str]:
@@ -199,125 +145,23 @@ def _relative(path: str, home: Path) -> str:
 
 
 def _say(plan: Plan, out: str) -> None:
-    held = [g.name for g in plan.guesses if g.says.get("may") == "fixed"]
+    fixed = [g.name for g in plan.guesses if g.says.get("may") == "fixed"]
+    outcome = plan.outcome
     left = [g.name for g in plan.guesses if g.says.get("used") is False]
     logs.say(f"Configuration written to {out}: {len(plan.guesses)} features. Guessed, so check:")
-    if plan.guessed:
-        logs.say(f"  outcome: {plan.outcome}")
-    logs.say(f"  held fixed: {', '.join(held[:SHOWN]) or 'nothing'}{' ...' if len(held) > SHOWN else ''}")
+    if outcome.guessed:
+        logs.say(f"  outcome: {outcome.column}")
+    logs.say(f"  held fixed: {', '.join(fixed[:SHOWN]) or 'nothing'}{' ...' if len(fixed) > SHOWN else ''}")
     if left:
         logs.say(f"  not used: {', '.join(left[:SHOWN])}{' ...' if len(left) > SHOWN else ''}")
     logs.say(f"  groups: {', '.join(plan.by) or 'none found; set by in [audit]'}")
     if not plan.model:
         logs.say("  model: none named; a logistic regression is trained on the data")
-    if not plan.outcome:
+    if not outcome.column:
         logs.say(f"Not set: the outcome. Set column and favourable in [outcome] of {out}, then:")
-    elif not plan.favourable:
-        among = f", one of {', '.join(plan.values)}" if plan.values else ""
+    elif not outcome.favourable:
+        among = f", one of {', '.join(outcome.values)}" if outcome.values else ""
         logs.say(f"Not set: which outcome people want. Set favourable in [outcome] of {out}{among}, then:")
     else:
         logs.say("Next:")
     logs.say(f"  globece explain --config {out}\n  globece audit --config {out}")
-
-
-# -- the file ---------------------------------------------------------------------------------------------------------
-
-
-def quoted(value: Any) -> str:
-    r"""A value as TOML.
-
-    Examples
-    --------
-    >>> quoted(True), quoted(["x", 1])
-    ('true', '["x", 1]')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(quoted, value)) + "]"
-    if isinstance(value, str):
-        text = value.encode("utf-8", "replace").decode("utf-8")
-        return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
-
-
-def _comment(text: str) -> str:
-    """Text without what a comment may not hold."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
-def configuration(plan: Plan) -> str:
-    """The file's text."""
-    model = f"file = {quoted(plan.model)}" if plan.model and plan.model not in KINDS else ""
-    kind = f"kind = {quoted(plan.model or 'logistic')}" if not model else ""
-    no_model = "" if plan.model else "  # Assumed: a logistic regression on 80 % of the data. Your own: file = ..."
-    candidates = ", ".join(map(_key, plan.candidates[:SHOWN]))
-    column = "" if plan.outcome and not plan.guessed else "  # Guess by its name." if plan.guessed else "  # SET THIS."
-    column += f" Other columns of two values: {candidates}" if candidates and column else ""
-    among = f", one of {', '.join(map(quoted, plan.values))}" if plan.values else ""
-    favourable = "" if plan.favourable else f"  # SET THIS: the outcome people want{among}"
-    others = f" Others: {', '.join(map(quoted, plan.others[:SHOWN]))}" if plan.others else ""
-    groups = f"  # Guess: columns that say who somebody is.{others}" if plan.by else "  # SET THIS for an audit."
-    return f"""\
-# A configuration of globece, for: globece explain, audit, report, serve, who-benefits, ares --config THIS_FILE
-# An option on the command line wins over what is said here. docs/command_line.md lists every key.
-# What was guessed from the data is marked "Guess": check it.
-
-[data]
-file = {quoted(plan.data)}  # CSV, Parquet or Arrow; seen from this file's folder
-{f"encoding = {quoted(plan.encoding)}" if plan.encoding else '# encoding = "cp1252"  # of a CSV file that is not UTF-8'}
-
-[model]
-{model or kind}{_comment(no_model)}
-# kind = "forest"  # or "logistic", "boosting": trained on the data instead of a file
-
-[outcome]
-column = {quoted(plan.outcome)}{_comment(column)}
-favourable = {quoted(plan.favourable)}{_comment(favourable)}
-# threshold = 0.5  # the least probability, or value, that is favourable
-
-[cost]
-budget = 10.0  # the most that recourse may cost: 1 is a tenth of a feature's range, or one changed category
-# scale = "deciles"  # 1 is then passing a tenth of the people; the default is "bins"
-# norm = "l2"  # costs add up as a Euclidean length; the default is "l1", a sum
-
-[search]
-directions = 3  # how many ways out are told; "auto" finds a number
-seed = 0
-effort = "default"  # or "quick", "thorough"
-# time_limit = 60  # seconds
-
-[audit]
-by = {quoted(plan.by)}{_comment(groups)}
-# control = []  # compare only within levels of these
-# reference = "..."  # compare every group with this one
-# relevant = 0.5  # the smallest gap in cost that matters; the default is a fifth of the overall score
-
-[gates]
-# fail_on = ["relevant"]  # globece audit then exits with 3; also "open", "unknown", "negligible"
-# fail_rejection_above = 0.1
-# worse_above = 0.2  # for globece compare
-
-[page]
-# title = "Loans, first quarter"
-# people = "applicants"
-
-# One line per feature. may: "free", "fixed", "rise" or "fall". kind: "continuous", "categorical" or "ordinal", which
-# needs order = [lowest, ..., highest]. Also: range = [low, high], permitted = [...], whole = true, weight = 2.0,
-# label = "...", unit = "...", used = false for a column that the model does not get.
-[features]
-{_features(plan.guesses)}"""
-
-
-def _features(guesses: list[Guess]) -> str:
-    lines = [(_feature(g), f"{g.holds}.{f' Guess: {g.why}.' if g.why else ''}") for g in guesses]
-    width = min(max((len(line) for line, _ in lines), default=0), 60)
-    return "".join(f"{line:<{width}}  # {_comment(text)}\n" for line, text in lines)
-
-
-def _feature(g: Guess) -> str:
-    return f"{_key(g.name)} = {{ {', '.join(f'{key} = {quoted(value)}' for key, value in g.says.items())} }}"
