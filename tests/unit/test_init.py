@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import globece as gce
@@ -201,3 +203,12 @@ def test_an_outcome_of_two_values_comes_first_by_its_name() -> None:
     frame = pd.DataFrame({"phone": ["y", "n"], "defaulted": [0, 1], "x": [1.0, 2.0], "last": ["a", "b"], "c": [1, 1]})
     assert outcome_candidates(frame) == ["defaulted", "last", "x", "phone"]
     assert guess_column(frame, "c").holds == "whole numbers, always 1"
+
+
+def test_guesses_do_not_depend_on_the_frame_library() -> None:
+    frame = wide(80).drop(columns=["nothing", "employed"])  # a column of nothing has another type in each library
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    expected = [guess_column(frame, name) for name in frame.columns]
+    for other in (pl.from_arrow(table), table):
+        assert [guess_column(other, name) for name in frame.columns] == expected
+        assert outcome_candidates(other) == outcome_candidates(frame)
