@@ -443,6 +443,12 @@ def _model_file() -> str:
     return str(path)
 
 
+def _table_file() -> str:
+    path = pathlib.Path(tempfile.mkdtemp(), "rows.csv")
+    rows().to_csv(path, index=False)
+    return str(path)
+
+
 def _files() -> list[Door]:
     ex, au, rules = explanation(), audited(), ruled()
     loaders = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("load_")]
@@ -470,5 +476,5 @@ def _files() -> list[Door]:
         _door("recourse_sets.write", recourse_sets.FORMAT.write, result=rules),
         _door("recourse_sets.read", recourse_sets.FORMAT.read),
         _door("load_model", model_files.load_model, path=_model_file(), allow_pickle=True),
-        _door("read_frame", frames.read_frame),
+        _door("read_frame", frames.read_frame, path=_table_file()),
     ]

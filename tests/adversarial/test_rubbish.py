@@ -53,7 +53,7 @@ def test_rubbish_is_refused_clearly_or_taken_for_what_it_is(
 def test_every_door_opens_with_what_it_takes() -> None:
     """Otherwise a refusal would say nothing about the value that was spoilt."""
     # what is read has no default, and here is no file to read
-    readers = {d.name for d in DOORS if d.name.endswith((".read", ".from_json"))} | {"read_frame", "least_costs"}
+    readers = {d.name for d in DOORS if d.name.endswith((".read", ".from_json"))} | {"least_costs"}
     if "GLOBECE_DATA" not in os.environ:  # HELOC may not be redistributed
         readers |= {"load_heloc", "black_box_2"}
     assert {name: said for name, said in warm_up().items() if name not in readers} == {}

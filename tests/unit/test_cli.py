@@ -154,7 +154,12 @@ def test_pickle_only_if_allowed(folder: Path) -> None:
         (["nowhere.csv", "--model", "logistic", "--outcome", "approved"], 2, "'nowhere.csv': it does not exist"),
         (["{}/loans.csv", "--model", "logistic"], 2, "needs --outcome"),
         (["{}/loans.csv", "--model", "logistic", "--outcome", "ok"], 2, "--outcome names unknown column 'ok'; there"),
-        (["{}/loans.csv", "--model", "nothing", "--outcome", "approved"], 1, "cannot tell what kind of model"),
+        (
+            ["{}/loans.csv", "--model", "nothing", "--outcome", "approved"],
+            2,
+            "what kind of model 'nothing' is",
+        ),
+        (["{}/loans.csv", "--model", "logistc", "--outcome", "approved"], 2, "Did you mean 'logistic'?"),
         (["{}/loans.csv", "--model", "no.ubj", "--outcome", "approved"], 2, "'no.ubj': it does not exist"),
         (["{}/loans.csv", "--model", "logistic", "--outcome", "debt"], 1, "has 91 different values"),
         (["{}/loans.csv", "--model", "{}/model.ubj", "--outcome", "debt"], 2, "trained on column(s) ['debt']"),
@@ -183,6 +188,24 @@ def test_rubbish_is_named(arguments: list[str], message: str, folder: Path) -> N
     result = run("explain", folder / "loans.csv", "--model", "logistic", "--outcome", "approved", *arguments)
     assert result.exit_code == 2
     assert message in error(result)
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_the_wrong_model_for_the_data(folder: Path, tmp_path: Path) -> None:
+    loans = pd.read_csv(folder / "loans.csv")
+    nameless = LogisticRegression().fit(loans[["income", "debt"]].to_numpy(), loans["approved"])
+    joblib.dump(nameless, tmp_path / "nameless.joblib")
+    common = ("explain", folder / "loans.csv", "--model", tmp_path / "nameless.joblib", "--allow-pickle")
+    result = run(*common, "--outcome", "approved")
+    assert result.exit_code == 1
+    assert "the model takes 2 columns and does not name them, and DATA has 4" in error(result)
+    result = run(*common, "--outcome", "approved", "--ignore", "sex,housing", *QUICK)
+    assert result.exit_code == 0, result.stderr
+    loans["income"] = loans["income"].map("{} EUR".format)
+    loans.to_csv(tmp_path / "text.csv", index=False)
+    result = run("explain", tmp_path / "text.csv", "--model", folder / "model.ubj")
+    assert result.exit_code == 1
+    assert "is it the right model for these data, and do its columns have the types" in error(result)
 
 
 def test_a_constant_outcome_and_a_failing_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,4 +278,4 @@ def test_interrupt_leaves_no_traceback(folder: Path) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert "Traceback" not in err
-    assert (process.returncode, bool(out)) in {(0, True), (130, False)}
+    assert (process.returncode, bool(out)) in {(0, True), (130, True), (130, False)}

@@ -199,7 +199,7 @@ class Audit(Saved):
         if not self.members:
             raise InvalidParameterError(
                 "this audit was read from a file without its members; to_json(path, members=True) keeps each "
-                "person's row, group and cost"
+                "person's row, group and cost (--members on the command line)"
             )
 
     def without_members(self) -> Audit:

@@ -1,4 +1,4 @@
-"""The command line: ``globece demo``, ``globece explain``, ``globece audit``; one module per subcommand."""
+"""The command line: one module per subcommand; they share ``options``, ``config``, ``task`` and ``delivery``."""
 
 from globece.cli.program import main
 

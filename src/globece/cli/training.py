@@ -42,7 +42,8 @@ def pipeline(kind: str, space: FeatureSpace, seed: int, *, missing: bool = False
     kind
         One of :data:`KINDS`.
     space
-        What the columns are: categorical and ordinal ones are one-hot encoded, others scaled if the kind needs it.
+        What the columns are: categorical and ordinal ones are one-hot encoded, unless they are already, and others
+        scaled if the kind needs it.
     seed
         For the classifier.
     missing
@@ -60,12 +61,14 @@ def pipeline(kind: str, space: FeatureSpace, seed: int, *, missing: bool = False
         "forest": lambda: RandomForestClassifier(n_estimators=100, min_samples_leaf=5, random_state=seed),
         "boosting": lambda: HistGradientBoostingClassifier(random_state=seed),
     }[kind]()
-    categorical = [f.name for f in space.features if f.kind != "continuous"]
+    categorical = [f.name for f in space.features if f.kind != "continuous" and len(f.sources) == 1]
+    encoded = [name for f in space.features if len(f.sources) > 1 for name in f.sources]
     continuous = [f.name for f in space.features if f.kind == "continuous"]
     scale: Any = StandardScaler() if kind == "logistic" else "passthrough"
     number = make_pipeline(SimpleImputer(strategy="median"), scale) if missing else scale
     encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return make_pipeline(make_column_transformer((encode, categorical), (number, continuous)), classifier)
+    parts = [(encode, categorical), (number, continuous), *([("passthrough", encoded)] if encoded else [])]
+    return make_pipeline(make_column_transformer(*parts), classifier)
 
 
 def train(kind: str, X: Any, y: NDArray[Any], space: FeatureSpace, seed: int) -> Trained:

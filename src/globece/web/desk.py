@@ -19,6 +19,7 @@ from globece.case.verification import trusting
 from globece.costs import CostModel
 from globece.errors import InvalidParameterError, check_choice, check_count, check_number, describe, wrong
 from globece.explanation import Explanation, Provenance
+from globece.features import Feature
 from globece.models.base import Model
 from globece.page.about import About
 from globece.page.explained import number
@@ -163,8 +164,13 @@ class Desk:
         return page.binary()
 
     def first(self) -> dict[str, Any]:
-        """What the page shows first."""
-        return {"n_directions": self.n_directions, "budget": self.wishes["budget"], "by": self.by, "features": {}}
+        """What the page shows first: the operator's own constraints and weights."""
+        cost: CostModel | None = self.wishes.get("cost")
+        features: dict[str, Any] = {}
+        if cost is not None:
+            weighed = (f for f in self.space.features if cost.weight(f) != 1.0)
+            features = {f.name: {"may": _may(f), "weight": cost.weight(f)} for f in weighed}
+        return {"n_directions": self.n_directions, "budget": self.wishes["budget"], "by": self.by, "features": features}
 
     # -- try ---------------------------------------------------------------------------------------------------------
 
@@ -220,6 +226,12 @@ class Desk:
 
 def _explanation(result: Result) -> Explanation:
     return result.explanation if isinstance(result, Audit) else result
+
+
+def _may(feature: Feature) -> str:
+    if feature.immutable:
+        return "fixed"
+    return {0: "free", 1: "rise", -1: "fall"}[feature.sense]
 
 
 def _numbers(ex: Explanation) -> dict[str, float | None]:
