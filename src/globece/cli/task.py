@@ -14,6 +14,7 @@ from globece.cli.options import Asked
 from globece.errors import InvalidParameterError, UnknownFeatureError
 from globece.io.frames import read_frame
 from globece.io.model_files import load_model
+from globece.io.trained_types import as_trained
 from globece.space import FeatureSpace
 
 
@@ -49,7 +50,7 @@ def prepare(asked: Asked) -> Task:
     if trains and outcome is None:
         raise InvalidParameterError(f"--model {asked.model} trains on DATA and needs --outcome, the column to learn")
     model = None if trains else load_model(asked.model, allow_pickle=asked.allow_pickle, trusted=asked.trusted)
-    frame = nw.from_native(read_frame(asked.data), eager_only=True)
+    frame = nw.from_native(as_trained(model, read_frame(asked.data)), eager_only=True)
     columns = list(frame.columns)
     if outcome is not None and outcome not in columns:
         raise UnknownFeatureError(f"--outcome names unknown column {outcome!r}; there are {columns}")
@@ -84,6 +85,9 @@ def prepare(asked: Asked) -> Task:
 def _wanted(model: Any, available: list[str]) -> list[str]:
     """The columns that the model was trained on, in its order; all of them if it does not say."""
     trained_on = getattr(model, "feature_names_in_", None)
+    if trained_on is None:  # CatBoost's name for it; of a matrix they are numbers
+        trained_on = getattr(model, "feature_names_", None) or None
+        trained_on = None if trained_on == [str(i) for i in range(len(trained_on or ()))] else trained_on
     if trained_on is None:
         return available
     place = {name.replace(" ", "_"): name for name in available} | {name: name for name in available}

@@ -24,6 +24,7 @@ from globece.errors import InvalidDataError, ModelError, check_count, check_numb
 from globece.models.base import Model
 from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.decision import Decision, Tally
+from globece.models.known import is_kind
 from globece.models.probes import drawn
 from globece.models.torch_modules import is_double, is_module
 from globece.progress import is_timed
@@ -111,12 +112,15 @@ class BlackBox(Model):
     @cached_property
     def units(self) -> FloatArray:
         """Unit roundoff of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
-        return np.maximum(self.space.rounding, SINGLE if self._is_single else 0.0)
+        return np.maximum(self.space.rounding, SINGLE if self.is_single else 0.0)
 
     @property
-    def _is_single(self) -> bool:
-        """Whether the model is a module that computes in single precision."""
-        return is_module(self.decide.model) and not is_double(self.decide.model)
+    def is_single(self) -> bool:
+        """Whether the model is a module or a graph that computes in single precision."""
+        model = self.decide.model
+        if is_kind(model, "globece", ("OnnxClassifier", "OnnxRegressor")):
+            return bool(model.is_single)
+        return is_module(model) and not is_double(model)
 
     @property
     def unit(self) -> float:
@@ -346,7 +350,7 @@ class BlackBox(Model):
 
         Other models are as reliable at the end of a range as anywhere else.
         """
-        if not self._is_single:
+        if not self.is_single:
             return k
         rng = np.random.default_rng(0)
         for _ in range(PERTURBATIONS):
