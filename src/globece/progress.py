@@ -224,7 +224,7 @@ def watching(monitor: Monitor, uncounted: Callable[[], float] = float) -> Iterat
 @contextmanager
 def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns: tuple[Any, ...] = (
@@ -232,6 +232,8 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True)) as bar:
         tasks: dict[str, Any] = {}

@@ -12,7 +12,8 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 import globece as gce
-from globece.cli.german_codes import CODES
+from globece.cli.demo import HELD
+from globece.cli.german_words import UNITS, german_in_words
 from globece.cli.training import pipeline
 from globece.datasets import load_compas, load_german_credit
 from tests.e2e.browser import browsing, opened
@@ -26,22 +27,14 @@ COLOURS = 96  # of a picture: text and bars need no more
 def german() -> tuple[gce.Explanation, gce.Explanation, gce.About]:
     """Two models of German Credit, each explained by three directions."""
     data = load_german_credit()
-    X, y = data.frame.iloc[: data.n_train], data.outcome[: data.n_train]
-    space = gce.FeatureSpace.from_frame(X, immutable=("Sex", "Age", "Foreign-Worker"))
+    X, y = german_in_words(data.frame).iloc[: data.n_train], data.outcome[: data.n_train]
+    space = gce.FeatureSpace.from_frame(X, immutable=HELD)
     about = gce.About(
         title="German Credit",
         people="applicants",
         favourable="good risk",
         model="logistic regression",
-        units={"Month-Duration": "months", "Credit-Amount": "DM"},
-        labels={
-            "Month-Duration": "loan duration",
-            "Credit-Amount": "credit amount",
-            "Existing-Account-Status": "checking account",
-            "Credit-History": "credit history",
-            "Purpose": "purpose",
-        },
-        values={code: text.split(": ", 1)[1] for code, text in CODES.items()},
+        units=UNITS,
         seed=0,
         include_rows=True,
     )

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 import globece as gce
+from globece.cli.german_words import CODES
+from tests.e2e.browser import browsing, opened
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FIGURES = ("profile", "minimum-costs", "mean-translation", "counterfactuals", "rules-1")
+HELD = ("Sex and status", "Age", "Foreign worker", "Credit history", "Purpose")
 
 
 @pytest.fixture(scope="module")
@@ -27,48 +30,74 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, Path]:
     return done.stdout, done.stderr, out
 
 
-def test_writes_figures_and_results(demo: tuple[str, str, Path]) -> None:
+def test_writes_a_page_figures_and_results(demo: tuple[str, str, Path]) -> None:
     said, _, out = demo
     expected = {f"{run}-{name}.png" for run in ("one-direction", "three-directions") for name in FIGURES}
     expected |= {"three-directions-rules-2.png", "three-directions-rules-3.png"}
-    expected |= {"one-direction.json", "three-directions.json"}
-    assert {file.name for file in out.iterdir()} == expected
+    assert {file.name for file in out.iterdir()} == expected | {
+        "one-direction.json",
+        "three-directions.json",
+        "page.html",
+    }
     for file in out.glob("*.png"):
         assert file.read_bytes().startswith(PNG)
         assert file.stat().st_size > 10_000
-    assert all(name in said for name in expected)
+    assert f"{len(expected)} figures" in said
+    assert f"Open the page in a browser: {(out / 'page.html').as_uri()}" in said
 
 
 def test_numbers_said_are_those_of_the_files(demo: tuple[str, str, Path]) -> None:
     said, _, out = demo
     one = gce.Explanation.from_json(out / "one-direction.json")
     three = gce.Explanation.from_json(out / "three-directions.json")
-    stated = re.findall(r"covers? ([\d.]+)% at an average cost of ([\d.]+) within a budget of 10", said)
+    stated = re.findall(r"covers? ([\d.]+)% of .*?at an average cost of (\d+\.\d+)", said)
     assert stated == [(f"{100 * ex.coverage:.1f}", f"{ex.average_cost:.3f}") for ex in (one, three)]
     assert (one.n_directions, three.n_directions) == (1, 3)
     assert one.coverage > 0.9
-    assert three.score <= one.score
-    for ex in (one, three):
-        for i in range(ex.n_directions):
-            row = ex.rules_chart(i).rows[-1]
-            assert re.search(rf"{100 * row.coverage:.1f}% +{row.cost:.3f}", said)
+    assert f"turns down {one.n_affected} of {one.n_rows}" in said
+    best = three.minimum_costs()
+    for i in range(3):
+        mine = best.direction == i
+        assert re.search(rf"^ \d +{mine.sum()} +{best.cost[mine].mean():.3f}", said, re.MULTILINE)
 
 
-def test_people_keep_what_they_cannot_change(demo: tuple[str, str, Path]) -> None:
+def test_people_keep_what_they_cannot_change_and_hear_it(demo: tuple[str, str, Path]) -> None:
     said, _, out = demo
-    ex = gce.Explanation.from_json(out / "three-directions.json")
-    changes = ex.mean_translation()
-    share = dict(zip(changes.features, changes.share, strict=True))
-    assert share["Sex"] == share["Age"] == share["Foreign-Worker"] == 0
-    assert "Sex, Age, Foreign-Worker may not move" in said
+    for name in ("one-direction", "three-directions"):
+        ex = gce.Explanation.from_json(out / f"{name}.json")
+        assert all(ex.space[feature].immutable for feature in HELD)
+    assert ex.space["Checking account"].immutable
+    held = re.search(r"Held fixed[^:]*: (.*)\.", said)
+    assert held is not None
+    assert set(HELD) <= set(held[1].split(", "))
 
 
-def test_codes_in_the_charts_are_explained(demo: tuple[str, str, Path]) -> None:
+def test_it_speaks_in_words(demo: tuple[str, str, Path]) -> None:
+    said, _, out = demo
+    codes = {code for words in CODES.values() for code in words if code.startswith("A")}
+    for text in (said, (out / "three-directions.json").read_text(encoding="utf-8")):
+        assert not codes & set(re.findall(r"\bA\d{2,3}\b", text))
+    assert "no checking account" in said
+    assert len(said.splitlines()) < 60  # a few screens
+
+
+def test_an_applicant_of_each_kind_gets_the_loan(demo: tuple[str, str, Path]) -> None:
     said, _, _ = demo
-    charts, _, legend = said.partition("What the codes mean:")
-    codes = set(re.findall(r"\bA\d{2,3}\b", charts))
-    assert codes
-    assert codes == set(re.findall(r"\bA\d{2,3}\b", legend))
+    estimates = re.findall(r"The model's estimate of a good risk: (\d+)% before, (\d+)% after", said)
+    assert len(estimates) == 3
+    assert all(int(before) < 50 <= int(after) for before, after in estimates)
+
+
+def test_the_page_opens_and_says_the_same(demo: tuple[str, str, Path]) -> None:
+    _, _, out = demo
+    ex = gce.Explanation.from_json(out / "three-directions.json")
+    with browsing() as browser:
+        seen = opened(browser, (out / "page.html").as_uri())
+        text = seen.page.inner_text("body")
+    assert seen.outside == seen.errors == []
+    assert "what could they have changed?" in text
+    assert "1,000 DM or more" in text
+    assert f"{ex.n_affected} applicants affected" in text
 
 
 def test_progress_goes_to_standard_error(demo: tuple[str, str, Path]) -> None:

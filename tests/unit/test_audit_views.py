@@ -175,9 +175,9 @@ def test_the_command_says_what_is_wrong(table: Path, words: tuple[str, ...], mes
 def test_the_command_reads_its_data_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths: list[str] = []
 
-    def reading(path: str) -> Any:
+    def reading(path: str, **how: Any) -> Any:
         paths.append(path)
-        return read_frame(path)
+        return read_frame(path, **how)
 
     monkeypatch.setattr("globece.cli.task.read_frame", reading)
     done = run(table, *LOGISTIC, "--by", "sex", "--reference", "nobody")

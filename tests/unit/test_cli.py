@@ -154,7 +154,12 @@ def test_pickle_only_if_allowed(folder: Path) -> None:
         (["nowhere.csv", "--model", "logistic", "--outcome", "approved"], 2, "'nowhere.csv': it does not exist"),
         (["{}/loans.csv", "--model", "logistic"], 2, "needs --outcome"),
         (["{}/loans.csv", "--model", "logistic", "--outcome", "ok"], 2, "--outcome names unknown column 'ok'; there"),
-        (["{}/loans.csv", "--model", "nothing", "--outcome", "approved"], 1, "cannot tell what kind of model"),
+        (
+            ["{}/loans.csv", "--model", "nothing", "--outcome", "approved"],
+            2,
+            "what kind of model 'nothing' is",
+        ),
+        (["{}/loans.csv", "--model", "logistc", "--outcome", "approved"], 2, "Did you mean 'logistic'?"),
         (["{}/loans.csv", "--model", "no.ubj", "--outcome", "approved"], 2, "'no.ubj': it does not exist"),
         (["{}/loans.csv", "--model", "logistic", "--outcome", "debt"], 1, "has 91 different values"),
         (["{}/loans.csv", "--model", "{}/model.ubj", "--outcome", "debt"], 2, "trained on column(s) ['debt']"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals as nw
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from globece import FeatureSpace
@@ -72,10 +73,14 @@ def test_whole_numbers_with_gaps_move_in_whole_numbers(tmp_path: Path) -> None:
         ("rows.csv", b",a\n0,1\n", FileFormatError, r"no name for column.s. \[1\].*index=False"),
         ("rows.csv", b"a,b,a\n0,1,2\n", FileFormatError, r"\['a'\] more than once"),
         ("rows.csv", b"a;b\n0;1\n", FileFormatError, "must be separated by commas"),
-        ("rows.csv", b"a,b\n\xff\xfe,1\n", FileFormatError, "rows.csv"),
-        ("rows.csv", b"a,b\n1,2\n1,2,3,4\n", FileFormatError, "cannot be read as csv"),
+        ("rows.csv", b"a,b\n1,2\n\xe9,1\n", FileFormatError, "line 3: not UTF-8 .byte 0xe9 at position 8.; .*cp1252"),
+        ("rows.csv", "a,b\n1,2\n".encode("utf-16"), FileFormatError, "is UTF-16, not UTF-8: .*--encoding utf-16"),
+        ("rows.csv", b"a,b\n1,2\n1,2,3,4\n", FileFormatError, "line 3: 4 values, and the header has 2; .* '1,2,3,4'"),
+        ("rows.csv", b'a,b\n"1\n1",2\n\n7\n', FileFormatError, "line 5: 1 value, and the header has 2"),
+        ("rows.csv", b'a,b\n1,2\n"1,2\n3,4\n', FileFormatError, "line 3: not CSV .* a double quote may be open"),
         ("rows.parquet", b"PAR1 is not enough", FileFormatError, "cannot be read as parquet"),
-        ("rows.xlsx", b"PK", InvalidParameterError, "must end in .csv, .parquet or .pq; got .*rows.xlsx"),
+        ("rows.xlsx", b"PK", InvalidParameterError, "must end in .csv, .parquet, .* or .ipc; got .*rows.xlsx"),
+        ("rows.arrow", b"ARROW1 is not enough", FileFormatError, "cannot be read as arrow"),
     ],
 )
 def test_says_what_is_wrong(name: str, content: bytes, error: type[Exception], message: str, tmp_path: Path) -> None:
@@ -83,6 +88,35 @@ def test_says_what_is_wrong(name: str, content: bytes, error: type[Exception], m
     file.write_bytes(content)
     with pytest.raises(error, match=message):
         read_frame(file)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_arrow_keeps_its_types(library: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.arrow"
+    table = pa.table({"n": [1, 2], "x": [0.5, None], "housing": ["own", "rent"]})
+    with (pa.ipc.new_file if kind == "file" else pa.ipc.new_stream)(file, table.schema) as out:
+        out.write_table(table)
+    only(library, monkeypatch)
+    frame: Any = nw.from_native(read_frame(file), eager_only=True)
+    assert type(frame.to_native()).__module__.startswith((library, "pyarrow.lib"))
+    assert frame.schema["n"].is_integer()
+    assert frame["housing"].to_list() == ["own", "rent"]
+    assert frame["x"].is_null().to_list() == [False, True]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_another_encoding(library: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes("Größe,b\nklein,1\ngroß,2\n".encode(encoding))
+    only(library, monkeypatch)
+    frame = nw.from_native(read_frame(file, encoding=encoding), eager_only=True)
+    assert frame["Größe"].to_list() == ["klein", "groß"]
+    with pytest.raises(InvalidParameterError, match="encoding must be the name of an encoding"):
+        read_frame(file, encoding="latin-1000")
+    with pytest.raises(InvalidParameterError, match="encoding must be the name of an encoding"):
+        read_frame(file, encoding="base64")
 
 
 def test_missing_file_folder_and_rubbish(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from globece.baselines import ares as plain_ares
 from globece.baselines.recourse_set import cells
 from globece.baselines.rule_sets import fast_settings
 from globece.cli import options, output
-from globece.cli.options import Asked
+from globece.cli.delivery import deliver, finish
+from globece.cli.options import Asked, need
 from globece.cli.task import names, prepare
 from globece.errors import check_number
 
-HELP = """Find two-level rules for the rows of DATA, a CSV or Parquet file: the baseline AReS.
+HELP = """Find two-level rules for the rows of DATA, a CSV, Parquet or Arrow file: the baseline AReS.
 
 A rule reads "If (subgroup), If (condition), Then (change)", and stands with the share of the affected inputs that it
 covers and what it costs them. Fast AReS is used unless --plain is given, which goes through every valid rule.
@@ -32,8 +33,8 @@ Examples:
 
 
 @click.command(no_args_is_help=True, help=HELP)
-@click.argument("data", metavar="DATA")
-@options.model(required=True)
+@options.data
+@options.model()
 @options.outcome
 @click.option("--plain", is_flag=True, help="AReS without the reductions of Fast AReS.")
 @click.option("--support", type=float, metavar="P", help="Least share of rows that have an itemset.  [default: found]")
@@ -44,10 +45,12 @@ Examples:
 @options.seed
 @options.time_limit
 @options.json_path
-@options.loading
+@options.reading
+@options.volume
 @options.asked
 def ares(asked: Asked, plain: bool, support: float | None, bins: int, rules: int, subgroups: tuple[str, ...]) -> None:
     """``globece ares``."""
+    need(asked, "ares", "data", "model")
     task = prepare(asked)
     limit = check_number("budget", asked.budget, open_low=True)
     base = (
@@ -60,7 +63,8 @@ def ares(asked: Asked, plain: bool, support: float | None, bins: int, rules: int
         ares_settings=replace(base, support=support, bins=bins, max_rules=rules),
         **task.wishes,
     )
-    output.report(found, asked, show)
+    deliver(found, asked, show)
+    finish(found)
 
 
 def show(found: RecourseSet, console: Console) -> None:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import click
-import narwhals as nw
 from rich.console import Console
 from rich.table import Table
 
 from globece import formatting
 from globece.api import audit as audit_model
 from globece.auditing import Audit, AuditSettings
-from globece.auditing.basis import TRAINING
 from globece.auditing.conclusions import CONCLUSIONS
 from globece.auditing.exchange import EVERYBODY
 from globece.auditing.gates import WORDS, Gate, check_gate
-from globece.cli import options, output
+from globece.cli import delivery, logs, options, output
+from globece.cli.groups import columns, columns_of
 from globece.cli.options import Asked
-from globece.cli.task import names, number, prepare
+from globece.cli.task import number, prepare
+from globece.cli.wording import about_of
 from globece.datasets.user_studies import black_box_1, black_box_2
 from globece.errors import InvalidParameterError, check_number
 from globece.plots import ExchangeDisplay, GroupCostsDisplay, GroupProfilesDisplay, GroupTranslationsDisplay
 from globece.search import Effort
 
-FAILED, UNTOLD = 3, 4
-
-HELP = """Audit what a model says about the rows of DATA, a CSV or Parquet file, for recourse bias between groups.
+HELP = """Audit what a model says about the rows of DATA (CSV, Parquet or Arrow) for recourse bias between groups.
 
 All groups share one pool of directions, and everybody is judged by those that were found without them. The result has
 a verdict in words, a decision for every comparison, and each group's numbers with intervals. It goes to standard
@@ -44,38 +42,25 @@ Examples:
   globece audit loans.csv --model loans.ubj --outcome approved --favourable 1 --by sex
   globece audit loans.csv --model logistic --outcome approved --favourable 1 --by sex --by age:25,45 --fail-on relevant
   globece audit loans.csv --model loans.skops --favourable yes --by race --control region --json audit.json
+  globece audit --config globece.toml
   globece audit --study 1
 """
 
 
 @click.command(no_args_is_help=True, help=HELP)
-@click.argument("data", metavar="DATA", required=False, default="")
-@options.model(required=False)
-@click.option(
-    "--by",
-    multiple=True,
-    metavar="COLUMN",
-    help="Group column; several: intersections. age:25,45 and age:4 cut numbers.",
-)
-@click.option("--control", multiple=True, metavar="COLUMN", help="Compare groups only within levels of this.")
-@click.option("--reference", metavar="GROUP", help="Compare the other groups with this one.")
-@click.option("--cluster", metavar="COLUMN", help="Whose row each row is, where people have several.")
+@options.data
+@options.model()
+@options.compared
+@options.clustered
 @click.option("--study", type=click.Choice(["1", "2"]), help="Audit a black box of the paper's user studies.")
 @options.outcome
-@click.option("--directions", type=int, default=3, show_default=True, metavar="N", help="Directions for each group.")
+@options.directions(3)
 @options.constraints
-@click.option("--level", type=float, default=0.05, show_default=True, metavar="P", help="Level of the tests.")
-@click.option("--relevant", type=float, metavar="GAP", help="Smallest gap that matters.  [default: --relevant-share]")
-@click.option(
-    "--relevant-share", type=float, default=0.2, show_default=True, metavar="SHARE",
-    help="The same as a share of the overall score.",
-)  # fmt: skip
 @click.option("--smallest", metavar="N", help="Fewest affected that a group is judged by.  [default: 30, or up to 100]")
 @click.option(
     "--missing", type=click.Choice(["group", "error"]), default="group", show_default=True,
     help="Whether missing group values are a group of their own.",
 )  # fmt: skip
-@click.option("--training", type=click.Choice(TRAINING), help="Whether the model was trained on these rows.")
 @click.option(
     "--fail-on", multiple=True, type=click.Choice(list(WORDS)), help="Exit with 3 if any comparison concludes this."
 )
@@ -86,11 +71,21 @@ Examples:
 @click.option("--members", is_flag=True, help="Write the row, group and cost of each person to JSON too.")
 @options.effort
 @options.seed
+@options.time_limit
 @options.json_path
+@options.html
 @options.figures
-@options.loading
+@options.reading
+@options.volume
 @options.asked
-def audit(asked: Asked, by: tuple[str, ...], study: str | None, directions: int, effort: Effort, **wanted: Any) -> None:
+def audit(
+    asked: Asked,
+    by: tuple[str, ...],
+    study: str | None,
+    directions: int | Literal["auto"],
+    effort: Effort,
+    **wanted: Any,
+) -> None:
     """``globece audit``."""
     gate = Gate(
         fail_on=wanted["fail_on"],
@@ -107,20 +102,22 @@ def audit(asked: Asked, by: tuple[str, ...], study: str | None, directions: int,
         missing=wanted["missing"],
     )
     if study is not None:
-        if asked.data or asked.model or by:
-            raise InvalidParameterError("--study brings its own data, model and groups; give none of them")
+        if asked.data or asked.model or by or asked.config.name:
+            raise InvalidParameterError("--study brings its own data, model and groups; name none, and no --config")
         found = _study(study, asked, settings)
     else:
+        by = tuple(name for name in by if name)
         if not (asked.data and asked.model and by):
-            raise InvalidParameterError("an audit needs DATA, --model and --by; or --study")
+            where = f"; {asked.config.where('audit', 'by')} may say it too" if asked.config.name else ""
+            raise InvalidParameterError(f"an audit needs DATA, --model and --by{where}; or --study")
         task = prepare(asked)
-        columns = [*dict.fromkeys([*task.space.names, *nw.from_native(task.frame, eager_only=True).columns])]
+        known = columns_of(task)
         control = wanted["control"]
         found = audit_model(
             task.model,
             task.frame,
-            by=_columns("--by", by, columns),
-            control=_columns("--control", control, columns) if control else None,
+            by=columns("--by", by, known),
+            control=columns("--control", control, known) if control else None,
             reference=wanted["reference"],
             cluster=wanted["cluster"],
             training_rows=wanted["training"] or ("some" if task.trained else None),
@@ -129,7 +126,8 @@ def audit(asked: Asked, by: tuple[str, ...], study: str | None, directions: int,
             audit_settings=settings,
             **task.wishes,
         )
-    output.report(found, asked, show, displays, members=wanted["members"])
+    delivery.deliver(found, asked, show, displays, about_of(asked), members=wanted["members"])
+    delivery.finish(found)
     if not gate.is_empty:
         _gate(found, gate)
 
@@ -140,43 +138,26 @@ def _limit(option: str, value: float | None) -> float | None:
 
 def _study(study: str, asked: Asked, settings: AuditSettings) -> Audit:
     made = (black_box_1 if study == "1" else black_box_2)(seed=asked.seed)
-    output.say(
+    logs.say(
         f"{made.name}: the recourse bias is against {made.recourse_bias_against}, "
         f"the model bias against {made.model_bias_against}."
     )
-    wishes: dict[str, Any] = {"rng": asked.seed, "progress": True, "audit_settings": settings, "budget": asked.budget}
-    wishes["favourable"] = 1
+    wishes: dict[str, Any] = {"rng": asked.seed, "audit_settings": settings, "budget": asked.budget, "favourable": 1}
+    wishes |= {"progress": not logs.is_quiet(), "time_limit": asked.time_limit}
     return audit_model(made.model, made.X, by=made.by, space=made.space, cost=made.cost, **wishes)
-
-
-def _columns(option: str, values: tuple[str, ...], columns: list[str]) -> list[Any]:
-    """Columns out of ``sex``, ``age:25,45`` and ``age:4``; a name that has a colon in it comes alone."""
-    wishes: list[Any] = []
-    for value in values:
-        name, colon, cut = value.rpartition(":")
-        if value in columns or not colon:
-            wishes += names(option, (value,), columns)
-            continue
-        names(option, (name,), columns)
-        parts = [number(part.strip()) for part in cut.split(",")]
-        if not all(isinstance(part, (int, float)) for part in parts):
-            raise InvalidParameterError(f"{option} must cut {name!r} at numbers, as in {name}:25,45; got {value!r}")
-        single = len(parts) == 1 and isinstance(parts[0], int) and 2 <= parts[0] <= 10
-        wishes.append({name: parts[0] if single else parts})
-    return wishes
 
 
 def _gate(found: Audit, gate: Gate) -> None:
     outcome = check_gate(found, gate)
     for failure in outcome.failures:
-        output.say(f"Failed: {failure}.")
+        logs.warn(f"Failed: {failure}.")
     for unknown in outcome.unknown:
-        output.say(f"Not passed: {unknown}.")
+        logs.warn(f"Not passed: {unknown}.")
     if outcome.failures or outcome.unknown:
-        click.get_current_context().exit(FAILED if outcome.failures else UNTOLD)
+        click.get_current_context().exit(delivery.GATE_FAILED if outcome.failures else delivery.UNTOLD)
     small = found.verdict.not_compared
     aside = f"; not judged, as allowed: {', '.join(small)}" if small else ""
-    output.say(f"Passed: the worst of {len(found.comparisons)} comparisons is {found.verdict.conclusion!r}{aside}.")
+    logs.say(f"Passed: the worst of {len(found.comparisons)} comparisons is {found.verdict.conclusion!r}{aside}.")
 
 
 def show(found: Audit, console: Console) -> None:

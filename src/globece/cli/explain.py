@@ -8,55 +8,50 @@ import click
 
 from globece.api import explain as explain_model
 from globece.cli import options, output
-from globece.cli.options import Asked
+from globece.cli.delivery import deliver, finish
+from globece.cli.options import Asked, need
 from globece.cli.task import prepare
+from globece.cli.wording import about_of
 from globece.search import Effort
 
-
-def _directions(ctx: click.Context, param: click.Parameter, value: str) -> int | Literal["auto"]:
-    if value == "auto":
-        return "auto"
-    try:
-        return int(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is neither a whole number nor 'auto'", ctx, param) from error
-
-
-HELP = """Explain what a model says about the rows of DATA, a CSV or Parquet file.
+HELP = """Explain what a model says about the rows of DATA, a CSV, Parquet or Arrow file.
 
 The result tells in which few directions those with the unfavourable outcome can travel, how many of them get the
 favourable outcome that way, and at which cost. It goes to standard output, everything else to standard error.
 
-The model is a file (.json or .ubj of XGBoost, .txt of LightGBM, .skops, or a pickle if allowed), or else one of
-logistic, forest and boosting: a scikit-learn pipeline that is trained on 80 % of DATA. Ctrl-C ends the search and
-shows the best so far.
+The model is a file, or else one of logistic, forest and boosting: a scikit-learn pipeline that is trained on 80 % of
+DATA. With --config all of this may come from a file that globece init writes. Ctrl-C ends the search and gives the best
+so far, with exit code 130.
 
 \b
 Examples:
   globece explain loans.csv --model logistic --outcome approved --favourable yes
   globece explain loans.csv --model loans.ubj --outcome approved --directions 3 \\
-      --immutable sex,age --increasing savings --figures figures
+      --immutable sex,age --increasing savings --html page.html
   globece explain loans.parquet --model loans.skops --json - > loans.json
+  globece explain --config globece.toml
 """
 
 
 @click.command(no_args_is_help=True, help=HELP)
-@click.argument("data", metavar="DATA")
-@options.model(required=True)
+@options.data
+@options.model()
 @options.outcome
-@click.option(
-    "--directions", callback=_directions, default="1", show_default=True, metavar="N|auto", help="How many to find."
-)
+@options.directions(1)
 @options.constraints
 @options.effort
 @options.seed
 @options.time_limit
 @options.json_path
+@options.html
 @options.figures
-@options.loading
+@options.reading
+@options.volume
 @options.asked
 def explain(asked: Asked, directions: int | Literal["auto"], effort: Effort) -> None:
     """``globece explain``."""
+    need(asked, "explain", "data", "model")
     task = prepare(asked)
     ex = explain_model(task.model, task.X, n_directions=directions, effort=effort, **task.wishes)
-    output.report(ex, asked, output.show, output.displays)
+    deliver(ex, asked, output.show, output.displays, about_of(asked))
+    finish(ex)

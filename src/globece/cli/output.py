@@ -1,13 +1,14 @@
-"""What the subcommands show: results as tables on standard output, figures and JSON in files."""
+"""What the subcommands show: results as tables on standard output, figures in files."""
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -23,12 +24,6 @@ from globece.plots import (
     ProfileDisplay,
     RulesChartDisplay,
 )
-from globece.saving import Saved
-
-if TYPE_CHECKING:
-    from globece.cli.options import Asked
-
-Result = TypeVar("Result", bound=Saved)
 
 # Of a pipe or a file nobody knows how wide it will be shown.
 WIDTH = 110
@@ -42,16 +37,18 @@ class Display(Protocol):
     def plot(self) -> Any: ...
 
 
+class _Console(Console):
+    """A console that leaves it to the command what a reader that went away means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def results() -> Console:
     """A console for results: standard output, as wide as the terminal."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # an old code page has no arrows
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False)
-
-
-def say(text: str) -> None:
-    """Tell the user something that is not a result: on standard error."""
-    Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True).print(text)
+    return _Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False)
 
 
 def show(ex: Explanation, console: Console) -> None:
@@ -130,27 +127,3 @@ def draw(views: Mapping[str, Display], folder: Path, prefix: str = "") -> None:
         view.plot()
         view.figure_.savefig(folder / f"{prefix}{name}.png", dpi=160)
         plt.close(view.figure_)
-
-
-def report(
-    found: Result,
-    asked: Asked,
-    show: Callable[[Result, Console], None],
-    displays: Callable[[Result], Mapping[str, Display]] | None = None,
-    **kept: bool,
-) -> None:
-    """Give a result as it was asked for: as tables or JSON on standard output, as JSON in a file, as figures.
-
-    ``kept`` says what its JSON keeps, in the words of its ``to_json``.
-    """
-    if asked.json_path == "-":
-        click.echo(found.to_json(None, **kept))
-    else:
-        show(found, results())
-        if asked.json_path is not None:
-            found.to_json(asked.json_path, **kept)
-            say(f"JSON written to {asked.json_path}")
-    if asked.figures is not None and displays is not None:
-        views = displays(found)
-        draw(views, asked.figures)
-        say(f"{len(views)} figures written to {asked.figures}")

@@ -11,15 +11,17 @@ from typing import Any
 import click
 import numpy as np
 
-from globece.cli import options, output
-from globece.cli.options import Asked
-from globece.cli.question import Question, asked_of, described, read_result, wrapped
+from globece.auditing import Audit
+from globece.cli import delivery, logs, options
+from globece.cli.options import Asked, asked_of, need
+from globece.cli.question import Question, read_result, wrapped
 from globece.cli.training import KINDS
+from globece.cli.wording import described
 from globece.errors import FileFormatError, InvalidParameterError
+from globece.explanation import Explanation, Provenance
 from globece.page import evidence
 from globece.page.about import About
 
-DIFFERS = 3
 COUNTED = ("numpy", "scipy", "scikit-learn", "numba", "narwhals", "xgboost-cpu", "lightgbm", "torch")
 
 HELP = """Write a report on a model and DATA: one page, or a folder or zip that is evidence.
@@ -39,21 +41,24 @@ Examples:
 
 
 @click.command(no_args_is_help=True, help=HELP)
-@click.argument("data", metavar="DATA")
-@options.model(required=False)
-@click.option("--out", required=True, metavar="PATH", help="A page (.html), a .zip, or a new folder.")
+@options.data
+@options.model()
+@click.option(
+    "--out", "--html", required=True, type=click.Path(), metavar="PATH", help="A page (.html), a .zip, or a new folder."
+)
 @click.option("--include-rows", is_flag=True, help="List the affected inputs one by one; left out by default.")
+@options.time_limit
 @wrapped
-def report(data: str, model: str, out: str, **given: Any) -> None:
+def report(out: str, **given: Any) -> None:
     """``globece report``."""
-    asked = asked_of(given, data, model)
+    asked = asked_of(given)
+    need(asked, "report", "data")
     about = described(**{k: given.pop(k) for k in ("describe", "title", "question", "date", "include_rows")})
-    parent = Path(out).resolve().parent
-    if not parent.is_dir():
-        raise InvalidParameterError(f"--out names {out!r}, in a folder that does not exist")
-    if not model:
-        _from_result(data, out, about)
+    delivery.check_writable("--out", out if out.endswith((".html", ".zip")) else f"{out}.html")
+    if not asked.model:
+        _from_result(asked.data, out, about)
         return
+    given["by"] = tuple(name for name in given["by"] if name)
     question = Question(asked, **given)
     prints = question.fingerprints()
     about = _completed(about, question, prints)
@@ -63,7 +68,10 @@ def report(data: str, model: str, out: str, **given: Any) -> None:
     else:
         evidence.write(out, evidence.contents(result, _config(question, prints, about), about))
     rows = "The affected rows are listed in it." if about.include_rows else "The affected rows were left out."
-    output.say(f"Report written to {out}. {rows}")
+    logs.say(f"Report written to {out}. {rows}")
+    delivery.finish(result)
+    if not _provenance(result).complete and not out.endswith(".html"):
+        logs.warn("The time limit ended the search: globece verify-report would search on and find another result.")
 
 
 def _from_result(data: str, out: str, about: About) -> None:
@@ -75,7 +83,11 @@ def _from_result(data: str, out: str, about: About) -> None:
     name = Path(data).name
     about = replace(about, command=about.command or f"globece report {name} --out {Path(out).name}")
     read_result(data).save_html(out, about=about)
-    output.say(f"Page written to {out}. It comes from {name}; data, model and seed are not recorded in that file.")
+    logs.say(f"Page written to {out}. It comes from {name}; data, model and seed are not recorded in that file.")
+
+
+def _provenance(result: Explanation | Audit) -> Provenance:
+    return (result.explained if isinstance(result, Audit) else result).provenance
 
 
 def _completed(about: About, question: Question, prints: dict[str, str]) -> About:
@@ -98,7 +110,11 @@ def _command(question: Question, rows: bool) -> str:
     usual = Question(question.asked)
     unsaid = {f.name: getattr(usual, f.name) for f in fields(usual)} | {"budget": 10.0}
     parts = ["globece", "report", Path(question.asked.data).name, "--model", Path(question.asked.model).name]
+    if question.asked.config.name:
+        parts += ["--config", Path(question.asked.config.name).name]
     for name, value in question.data().items():
+        if name in ("features", "scale", "norm"):  # of the configuration
+            continue
         flag = f"--{name.replace('_', '-')}"
         if value in (None, "", []) or (name in unsaid and value == unsaid[name]):
             continue
@@ -154,10 +170,13 @@ Example:
 
 
 @click.command("verify-report", no_args_is_help=True, help=VERIFY_HELP)
-@click.argument("path", metavar="PATH")
-@click.option("--data", required=True, metavar="FILE", help="The data that the report is about.")
-@click.option("--model", default="", metavar="FILE", help="The model file; none if it was trained on the spot.")
+@click.argument("path", metavar="PATH", type=click.Path())
+@click.option("--data", required=True, type=click.Path(), metavar="FILE", help="The data that the report is about.")
+@click.option(
+    "--model", default="", type=click.Path(), metavar="FILE", help="The model file; none if it was trained on the spot."
+)
 @options.loading
+@options.volume
 def verify_report(path: str, data: str, model: str, allow_pickle: bool, trusted: tuple[str, ...]) -> None:
     """``globece verify-report``."""
     found = evidence.read(path)
@@ -176,9 +195,7 @@ def verify_report(path: str, data: str, model: str, allow_pickle: bool, trusted:
         raise FileFormatError(f"{evidence.CONFIG} of {path} names an unknown kind of model, {kind!r}")
     if not kind and not model:
         raise InvalidParameterError("the report is about a model file: name it with --model")
-    asked = Asked(
-        data, model or kind, None, None, None, 10.0, (), (), (), (), 0, None, allow_pickle, trusted
-    )  # replaced by what is recorded
+    asked = Asked(data=data, model=model or kind, allow_pickle=allow_pickle, trusted=trusted)
     question = Question.again(question_data, asked)
     prints = question.fingerprints()
     if kind and model:
@@ -192,17 +209,17 @@ def verify_report(path: str, data: str, model: str, allow_pickle: bool, trusted:
         _fail(path, problems)
     changed = [f"{n} {then.get(n, 'not recorded')} then, {v} now" for n, v in versions().items() if then.get(n) != v]
     if changed:
-        output.say(f"Versions differ: {'; '.join(changed)}.")
+        logs.say(f"Versions differ: {'; '.join(changed)}.")
     result = question.answer(question.task())
     again = evidence.contents(result, {**_config(question, prints, about), "versions": then}, about)
     problems = evidence.differences(found, again)
     if problems:
         _fail(path, problems)
-    output.say(f"Verified: {len(found)} files of {path} come out again byte by byte.")
+    logs.say(f"Verified: {len(found)} files of {path} come out again byte by byte.")
 
 
 def _fail(path: str, problems: list[str]) -> None:
     for problem in problems:
-        output.say(f"{problem}.")
-    output.say(f"Not verified: {len(problems)} thing(s) of {path} differ.")
-    click.get_current_context().exit(DIFFERS)
+        logs.warn(f"{problem}.")
+    logs.warn(f"Not verified: {len(problems)} thing(s) of {path} differ.")
+    click.get_current_context().exit(delivery.GATE_FAILED)

@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
-from globece.cli import options, output
-from globece.cli.question import Question, asked_of, described, read_result, wrapped
+from globece.cli import logs, options
+from globece.cli.options import asked_of, need
+from globece.cli.question import Question, read_result, wrapped
+from globece.cli.wording import described
 from globece.errors import InvalidParameterError, require
 from globece.io.files import check_file
 from globece.page.about import About
@@ -32,25 +34,34 @@ Examples:
 
 
 @click.command(no_args_is_help=True, help=HELP)
-@click.argument("data", metavar="DATA")
-@options.model(required=False)
+@options.data
+@options.model()
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8642, show_default=True, metavar="N", help="0: any free."
 )
 @click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
 @click.option(
-    "--job-limit", type=float, default=600.0, show_default=True, metavar="SECONDS", help="Longest computation."
+    "--time-limit",
+    "--job-limit",
+    type=float,
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest computation.",
 )
 @wrapped
-def serve(data: str, model: str, port: int, open_: bool, job_limit: float, **given: Any) -> None:
+def serve(port: int, open_: bool, time_limit: float, **given: Any) -> None:
     """``globece serve``."""
-    asked = asked_of(given, data, model)
+    asked = asked_of(given)
+    need(asked, "serve", "data")
+    data, model = asked.data, asked.model
+    given["by"] = tuple(name for name in given["by"] if name)
     words = {k: given.pop(k) for k in ("describe", "title", "question", "date")}
     about = replace(described(**words), include_rows=True)
     for module in ("uvicorn", "starlette"):
         require(module, extra="web", caller="globece serve")
     serving: Any = import_module("globece.web.serving")  # only here: the other commands do without what it needs
-    limits = Limits(job_s=job_limit)
+    limits = Limits(job_s=time_limit)
     listening = serving.bound(port)
     if model:
         question = Question(asked, **given)
@@ -62,7 +73,7 @@ def serve(data: str, model: str, port: int, open_: bool, job_limit: float, **giv
         rooms = serving.Rooms(limits, load=lambda: page_of(read_result(data), about).binary())
 
     def ready(address: str) -> None:
-        output.say(f"The page is at {address}\nCtrl-C stops the server.")
+        logs.say(f"The page is at {address}\nCtrl-C stops the server.")
         if open_:
             webbrowser.open(address)
 
@@ -75,7 +86,19 @@ def _desk(question: Question, about: About, limits: Limits) -> Desk:
         raise InvalidParameterError(
             "globece serve compares the groups of one column (--by); use globece report for more"
         )
+    if question.directions == "auto":
+        raise InvalidParameterError("globece serve needs a number of directions, not 'auto'")
     task = question.task()
+    cost = task.wishes["cost"]
+    if cost is not None and (cost.kind, cost.norm, any(w.width for w in asked.features.values())) != (
+        "bins",
+        "l1",
+        False,
+    ):
+        raise InvalidParameterError(
+            "the live page prices changes by bins and l1, with weights; globece explain and globece report take other "
+            "scales, norms and widths too"
+        )
     names: dict[str, Any] = {
         "data": about.data or Path(asked.data).name,
         "model": about.model or Path(asked.model).name,

@@ -1,29 +1,30 @@
-"""Read a table of rows from a CSV or Parquet file, with whichever frame library is installed."""
+"""Read a table of rows from a CSV, Parquet or Arrow file, with whichever frame library is installed."""
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from globece.errors import FileFormatError, InvalidDataError, InvalidParameterError, MissingExtraError, require
+from globece.io.csv_files import UTF_8, check_csv, check_encoding
 from globece.io.files import check_file, check_path
 
-ENDINGS = (".csv", ".parquet", ".pq")
+CSV, PARQUET, ARROW = (".csv",), (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+ENDINGS = (*CSV, *PARQUET, *ARROW)
 # What stands for a missing value in a CSV file, whatever reads it. "None" is not among them: it is a common category.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+ARROW_FILE = b"ARROW1"  # how a file begins that is not a mere stream
 # Whole numbers beyond this are not exact once they have been floats.
 EXACT = 2.0**53
 
 
-def read_frame(path: str | os.PathLike[str]) -> Any:
-    r"""Read a CSV or Parquet file as a pandas, Polars or PyArrow frame: the first of these that is installed.
+def read_frame(path: str | os.PathLike[str], *, encoding: str = UTF_8) -> Any:
+    r"""Read a CSV, Parquet or Arrow file as a pandas, Polars or PyArrow frame: the first of these that is installed.
 
     Columns of whole numbers keep an integer type, also where values are missing. In a CSV file an empty cell and
     ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing values.
@@ -31,7 +32,9 @@ def read_frame(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path
-        A file whose name ends in ``.csv``, ``.parquet`` or ``.pq``.
+        A file whose name ends in ``.csv``, ``.parquet``, ``.pq``, ``.arrow``, ``.feather`` or ``.ipc``.
+    encoding
+        Encoding of a CSV file.
 
     Returns
     -------
@@ -57,12 +60,13 @@ def read_frame(path: str | os.PathLike[str]) -> Any:
         )
     check_file("cannot read", file)
     if file.stat().st_size == 0:
-        raise InvalidDataError(f"{file} is empty")
-    if ending == ".csv":
-        _check_header(file)
+        raise InvalidDataError(f"{file} is empty; a table has a line of column names, and rows")
+    text = check_encoding(encoding)
+    if ending in CSV:
+        check_csv(file, text)
     read = _reader(ending)
     try:
-        frame = read(file)
+        frame = read(file, text) if ending in CSV else read(file)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # each library has its own
@@ -72,16 +76,21 @@ def read_frame(path: str | os.PathLike[str]) -> Any:
     return frame
 
 
-def _reader(ending: str) -> Callable[[Path], Any]:
+def _reader(ending: str) -> Callable[..., Any]:
     """The reader of the first library that is installed and can read the format."""
-    csv_file = ending == ".csv"
-    for module, read, needs in (
-        ("pandas", _pandas_csv if csv_file else _pandas_parquet, () if csv_file else ("pyarrow",)),
-        ("polars", _polars_csv if csv_file else _polars_parquet, ()),
-        ("pyarrow", _pyarrow_csv if csv_file else _pyarrow_parquet, ()),
-    ):
-        if all(_installed(name) for name in (module, *needs)):
-            return read
+    kind = "csv" if ending in CSV else "parquet" if ending in PARQUET else "arrow"
+    libraries: tuple[tuple[str, str, dict[str, Callable[..., Any]]], ...] = (
+        (
+            "pandas",
+            "pandas" if kind == "csv" else "pyarrow",
+            {"csv": _pandas_csv, "parquet": _pandas_parquet, "arrow": _pandas_arrow},
+        ),
+        ("polars", "polars", {"csv": _polars_csv, "parquet": _polars_parquet, "arrow": _polars_arrow}),
+        ("pyarrow", "pyarrow", {"csv": _pyarrow_csv, "parquet": _pyarrow_parquet, "arrow": _pyarrow_arrow}),
+    )
+    for module, needs, readers in libraries:
+        if _installed(module) and _installed(needs):
+            return readers[kind]
     raise MissingExtraError(
         "read_frame needs pandas, polars or pyarrow, and none is installed; "
         "install them with: pip install 'globece[frames]'"
@@ -95,34 +104,13 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _check_header(file: Path) -> None:
-    """Refuse what the libraries would repair in silence: columns without a name, or with the same one."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            header = next(csv.reader(islice(lines, 1000)), [])
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileFormatError(f"{file} is not a CSV file in UTF-8: {_first_line(error)}") from error
-    if not header or header == [""]:
-        raise FileFormatError(f"{file} must begin with a line of column names; its first line is empty")
-    unnamed = [i + 1 for i, name in enumerate(header) if not name.strip()]
-    if unnamed:
-        raise FileFormatError(
-            f"{file} has no name for column(s) {unnamed}; if pandas wrote its index there, write with index=False"
-        )
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise FileFormatError(f"{file} names column(s) {twice} more than once")
-    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise FileFormatError(f"{file} must be separated by commas; its first line is {header[0][:80]!r}")
-
-
 def _library(module: str) -> Any:
     return require(module, extra="frames", caller="read_frame")
 
 
-def _pandas_csv(file: Path) -> Any:
+def _pandas_csv(file: Path, encoding: str) -> Any:
     frame = _library("pandas").read_csv(
-        file, encoding="utf-8-sig", keep_default_na=False, na_values=list(MISSING), low_memory=False, index_col=False
+        file, encoding=encoding, keep_default_na=False, na_values=list(MISSING), low_memory=False, index_col=False
     )
     # NumPy has no missing whole number, so pandas reads 1, (nothing), 3 as floats.
     whole = {name: "Int64" for name in frame.columns if _holds_missing_whole(frame[name])}
@@ -143,18 +131,40 @@ def _pandas_parquet(file: Path) -> Any:
     return _library("pandas").read_parquet(file)
 
 
-def _pyarrow_csv(file: Path) -> Any:
+def _pandas_arrow(file: Path) -> Any:
+    return _pyarrow_arrow(file).to_pandas()
+
+
+def _pyarrow_csv(file: Path, encoding: str) -> Any:
     reader = _library("pyarrow.csv")
     options = reader.ConvertOptions(null_values=list(MISSING), strings_can_be_null=True)
-    return reader.read_csv(file, convert_options=options)
+    read = reader.ReadOptions(encoding=encoding.removesuffix("-sig"))
+    return reader.read_csv(file, convert_options=options, read_options=read)
+
+
+def _pyarrow_arrow(file: Path) -> Any:
+    """An Arrow file, or a stream of Arrow's batches, whichever it is."""
+    ipc = _library("pyarrow.ipc")
+    with file.open("rb") as content:
+        opened = ipc.open_file if content.read(len(ARROW_FILE)) == ARROW_FILE else ipc.open_stream
+        content.seek(0)
+        return opened(content).read_all()
 
 
 def _pyarrow_parquet(file: Path) -> Any:
     return _library("pyarrow.parquet").read_table(file)
 
 
-def _polars_csv(file: Path) -> Any:
-    return _library("polars").read_csv(file, null_values=list(MISSING), infer_schema_length=None)
+def _polars_csv(file: Path, encoding: str) -> Any:
+    text = "utf8" if encoding.startswith("utf-8") else encoding
+    return _library("polars").read_csv(file, null_values=list(MISSING), infer_schema_length=None, encoding=text)
+
+
+def _polars_arrow(file: Path) -> Any:
+    with file.open("rb") as content:
+        is_file = content.read(len(ARROW_FILE)) == ARROW_FILE
+    polars = _library("polars")
+    return polars.read_ipc(file) if is_file else polars.read_ipc_stream(file)
 
 
 def _polars_parquet(file: Path) -> Any:
