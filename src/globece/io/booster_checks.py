@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -78,21 +80,22 @@ def _check_tree(i: int, tree: dict[str, Any], n_features: int) -> None:
         raise _Unlike(f"tree {i} has {n} nodes and lists of other lengths")
     if any(part.dtype.kind not in "iu" for part in (left, right, parents, index)):
         raise _Unlike(f"tree {i} has nodes that are not whole numbers")
-    inner = left != -1
-    if ((right != -1) != inner).any() or (inner & ((index < 0) | (index >= n_features))).any():
-        raise _Unlike(f"tree {i} splits a feature that there is not, or has half a split")
-    children = np.concatenate([left[inner], right[inner]]).astype(np.int64)
-    if len(children) != n - 1 or (np.sort(children) != np.arange(1, n)).any():
-        raise _Unlike(f"tree {i} is no tree")
-    if (parents[children] != np.concatenate([np.flatnonzero(inner)] * 2)).any():
-        raise _Unlike(f"tree {i} has nodes with another parent")
-    reached, here = 0, np.zeros(1, dtype=np.int64)
-    while here.size:
-        reached += here.size
-        some = here[inner[here]]
-        here = np.concatenate([left[some], right[some]]).astype(np.int64)
-    if reached != n:
-        raise _Unlike(f"tree {i} goes round in a circle")
+    seen, here = np.zeros(n, dtype=bool), np.zeros(1, dtype=np.int64)
+    while here.size:  # nodes that were pruned are not reached
+        if seen[here].any() or len(np.unique(here)) != len(here):
+            raise _Unlike(f"tree {i} is no tree")
+        seen[here] = True
+        inner = here[left[here] != -1]
+        if (
+            (index[inner] < 0).any()
+            or (index[inner] >= n_features).any()
+            or (right[here[left[here] == -1]] != -1).any()
+        ):
+            raise _Unlike(f"tree {i} splits a feature that there is not, or has half a split")
+        below = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+        if (below < 1).any() or (below >= n).any() or (parents[below] != np.r_[inner, inner]).any():
+            raise _Unlike(f"tree {i} has nodes with another parent")
+        here = below
     _check_category_splits(i, tree, n)
 
 
@@ -230,6 +233,22 @@ def _check_leaves(i: int, fields: dict[str, str], n_features: int) -> None:
             raise _Unlike(f"tree {i} has sets of categories that overlap")
         if which.size and not (0 <= which.min() <= which.max() < n_cat and (which == np.rint(which)).all()):
             raise _Unlike(f"tree {i} splits by a set of categories that there is not")
+
+
+PARAMETER = re.compile(r"\[\w+: [^\[\]\n]*\]")
+
+
+def rewritten(text: str) -> str:
+    """A checked model without what follows its trees, except parameters and categories that are well formed."""
+    trees, _, rest = text.partition("\nend of trees")
+    inside = rest.partition("\nparameters:\n")[2].partition("\nend of parameters")[0]
+    parameters = [line for line in inside.split("\n") if PARAMETER.fullmatch(line)]
+    categories = "null"
+    for line in rest.split("\n"):
+        if line.startswith("pandas_categorical:"):
+            categories = json.dumps(json.loads(line.partition(":")[2]))
+    ends = ["end of trees", "", "feature_importances:", "", "parameters:", *parameters, "", "end of parameters", ""]
+    return "\n".join([trees, *ends, f"pandas_categorical:{categories}", ""])
 
 
 # -- CatBoost ---------------------------------------------------------------------------------------------------------

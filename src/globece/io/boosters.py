@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import FileFormatError, ModelError, require
-from globece.io.booster_checks import check_catboost, check_lightgbm, check_xgboost
+from globece.io.apart import Apart
+from globece.io.booster_checks import check_catboost, check_lightgbm, check_xgboost, rewritten
 from globece.io.files import first_line
 from globece.models.trees import ubjson
 from globece.space import FloatArray
 
+DAMAGED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 NEWER = "if it was saved by a newer release, update it"
 
 # -- XGBoost ------------------------------------------------------------------------------------------------------
@@ -137,11 +139,19 @@ def load_lightgbm(file: Path) -> LightGBMClassifier | LightGBMRegressor:
     text = file.read_bytes().decode("utf-8", errors="replace")
     header = check_lightgbm(text, file)
     try:
-        booster = lightgbm.Booster(model_str=text)
+        booster = lightgbm.Booster(model_str=rewritten(text))
         names = tuple(booster.feature_name())
         lists = booster.pandas_categorical or []
         n_classes = int(header.get("num_class", "1"))
-    except (lightgbm.basic.LightGBMError, AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
+    except (
+        lightgbm.basic.LightGBMError,
+        AttributeError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+    ) as error:
         raise FileFormatError(
             f"{file} is not a model that LightGBM {lightgbm.__version__} can read; {NEWER} ({first_line(error)})"
         ) from error
@@ -182,11 +192,31 @@ CLASSIFYING = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "QueryCrossEntropy")
 
 
+# In a process of its own: read the model, and predict rows of odd values.
+TRIAL = """
+from catboost import CatBoost
+def work(raw):
+    model = CatBoost().load_model(blob=raw)
+    texts, n = set(model.get_cat_feature_indices()), len(model.feature_names_)
+    for number, text in ((0.0, ""), (1e30, "a"), (-1e30, "b"), (float("nan"), "1")):
+        model.predict([[text if i in texts else number for i in range(n)]])
+    model.get_all_params()
+"""
+_trial = Apart(TRIAL)
+
+
+def try_apart(raw: bytes, file: Path) -> None:
+    """Raise where reading a model ends the process that does it: CatBoost trusts what is inside."""
+    if not _trial.survives(raw):
+        raise FileFormatError(f"{file} is a damaged CatBoost model: reading it makes CatBoost crash; save it again")
+
+
 def load_catboost(file: Path) -> Any:
     """A ``CatBoostClassifier``, ``CatBoostRegressor`` or ``CatBoostRanker`` out of ``.cbm``."""
     catboost = require("catboost", extra="catboost", caller=f"load_model({file.name!r})")
     raw = file.read_bytes()
     check_catboost(raw, file)
+    try_apart(raw, file)
     try:
         plain = catboost.CatBoost().load_model(blob=raw)
         loss = str(plain.get_all_params().get("loss_function", "")).partition(":")[0]

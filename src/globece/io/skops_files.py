@@ -19,6 +19,7 @@ import numpy as np
 
 from globece.errors import FileFormatError, InvalidParameterError, MissingExtraError, ModelError, require
 from globece.io.booster_checks import check_catboost, check_lightgbm, check_xgboost
+from globece.io.boosters import try_apart
 from globece.io.files import first_line
 from globece.models.trees import ubjson
 
@@ -112,7 +113,9 @@ def _check_archive(raw: bytes, file: Path) -> None:
             if name in ("xgboost.core.Booster", "lightgbm.basic.Booster"):
                 _check_booster(name, node, archive, file)
             elif name.startswith("catboost.") and node.get("__loader__") == "ObjectNode":
-                check_catboost(_bytes(_state(node)["__model"], archive), file)
+                booster = _bytes(_state(node)["__model"], archive)
+                check_catboost(booster, file)
+                try_apart(booster, file)
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
