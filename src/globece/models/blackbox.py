@@ -28,6 +28,7 @@ from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.crossings import first_crossings
 from globece.models.decision import Decision, Tally
 from globece.models.guide import Guide, guide_of
+from globece.models.known import is_kind
 from globece.models.probes import drawn
 from globece.models.ray_points import SMALLEST, RayPoints
 from globece.models.torch_modules import is_double, is_module
@@ -120,12 +121,15 @@ class BlackBox(Model):
     @cached_property
     def units(self) -> FloatArray:
         """Unit roundoff of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
-        return np.maximum(self.space.rounding, SINGLE if self._is_single else 0.0)
+        return np.maximum(self.space.rounding, SINGLE if self.is_single else 0.0)
 
     @property
-    def _is_single(self) -> bool:
-        """Whether the model is a module that computes in single precision."""
-        return is_module(self.decide.model) and not is_double(self.decide.model)
+    def is_single(self) -> bool:
+        """Whether the model is a module or a graph that computes in single precision."""
+        model = self.decide.model
+        if is_kind(model, "globece", ("OnnxClassifier", "OnnxRegressor")):
+            return bool(model.is_single)
+        return is_module(model) and not is_double(model)
 
     @property
     def unit(self) -> float:
@@ -423,7 +427,7 @@ class BlackBox(Model):
 
         Other models are as reliable at the end of a range as anywhere else.
         """
-        if not self._is_single:
+        if not self.is_single:
             return k
         rng = np.random.default_rng(0)
         for _ in range(PERTURBATIONS):

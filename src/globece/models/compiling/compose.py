@@ -236,7 +236,7 @@ def _union(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[S
         weight = (step.transformer_weights or {}).get(name)
         if weight is not None:
             outputs = [
-                _mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
+                mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
                 for s in inputs_of(outputs, "FeatureUnion")
             ]
         found += outputs
@@ -449,7 +449,7 @@ class Chained:
         return self.then(self.first(z))
 
 
-def _mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
+def mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
     """A function of an input: applied to its table, or composed with its own function."""
     if isinstance(source, Lookup):
         return replace(source, table=function(source.table))
@@ -470,7 +470,7 @@ def _shift_and_divide(centre: Any, scale: Any, inputs: list[Input]) -> list[Inpu
     for i, source in enumerate(inputs):
         c = 0.0 if centre is None else float(centre[i])
         s = 1.0 if scale is None else float(scale[i])
-        found.append(_mapped(source, ShiftAndDivide(c, s), 1.0 / s, -c / s))
+        found.append(mapped(source, ShiftAndDivide(c, s), 1.0 / s, -c / s))
     return found
 
 
@@ -494,9 +494,9 @@ def _min_max(step: Any, inputs: list[Input]) -> list[Input]:
     for source, s, m in zip(inputs, step.scale_, step.min_, strict=True):
         a, b = float(s), float(m)
         if step.clip:
-            found.append(_mapped(source, ScaleAndShift(a, b, (float(low), float(high))), None, None))
+            found.append(mapped(source, ScaleAndShift(a, b, (float(low), float(high))), None, None))
         else:
-            found.append(_mapped(source, ScaleAndShift(a, b), a, b))
+            found.append(mapped(source, ScaleAndShift(a, b), a, b))
     return found
 
 
@@ -549,7 +549,7 @@ def _function(step: Any, inputs: list[Input]) -> list[Input]:
         return inputs
     if step.func not in RISING or step.kw_args:
         raise NotCompiled(f"step {_named(step)} is not known to be increasing")
-    return [_mapped(source, Quiet(step.func), None, None) for source in inputs]
+    return [mapped(source, Quiet(step.func), None, None) for source in inputs]
 
 
 def _selected(step: Any, inputs: list[Input]) -> list[Input]:
