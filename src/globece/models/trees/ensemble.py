@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError
 from globece.kept import FieldsOnly
+from globece.models import devices
 from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.doubles import last_alike
@@ -27,6 +28,7 @@ from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
 from globece.models.trees.kernel import Located, Routes, SpaceArrays, Trees
+from globece.models.trees.on_cuda import WORTHWHILE, Follower, Gpu, is_supported
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
@@ -161,6 +163,9 @@ class TreeEnsemble(FieldsOnly, Model):
     ) -> FloatArray:
         """The same for rows of which the leaves may be known."""
         routes = _frozen(_routes(self.space, directions))
+        on_cuda = self._on_cuda(limit.size)
+        if on_cuda is not None:
+            return on_cuda.follow(routes, Z, limit, np.zeros((1, 1)) if start is None else start)
         out = np.empty((len(directions), len(Z)))
         for rows in _batches(len(Z)):
             begin = np.zeros((1, 1)) if start is None else start[:, rows]
@@ -173,6 +178,24 @@ class TreeEnsemble(FieldsOnly, Model):
         return (
             LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < Z.shape[0] * len(self.trees.roots) <= MOST else self
         )
+
+    def _on_cuda(self, n_rays: int) -> Follower | None:
+        """The ensemble on a GPU, if there is one and that many rays pay for it."""
+        if not n_rays or not is_supported(self.rule):
+            return None
+        cupy = devices.cupy_for(n_rays * len(self.trees.roots), WORTHWHILE)
+        if cupy is None:
+            return None
+        devices.count(n_rays)
+        device = cupy.cuda.Device().id
+        if device not in self._followers:
+            self._followers[device] = Follower.of(Gpu(cupy), *self._arrays)
+        return self._followers[device]
+
+    @cached_property
+    def _followers(self) -> dict[int, Follower]:
+        """The ensemble on each GPU that was used."""
+        return {}
 
     @cached_property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
