@@ -26,8 +26,9 @@ from globece.case.affected import Affected
 from globece.case.scaling import limits
 from globece.models import devices
 from globece.models.base import Model
+from globece.models.cuda.machine import Gpu
 from globece.models.trees.ensemble import TreeEnsemble, _routes
-from globece.models.trees.on_cuda import Follower, Gpu
+from globece.models.trees.on_cuda import Follower
 from paper.markdown import table
 
 FloatArray = NDArray[np.float64]
@@ -69,7 +70,7 @@ class Problem:
         some = Affected(self.model, self.inputs[:TRIED], self.cost, 10.0)
         proposed = UniformSampling().propose(some, PROPOSED, np.random.default_rng(1))
         reached = np.isfinite(self.model.first_flip(some.inputs, proposed, limits(some, proposed))).sum(axis=1)
-        return proposed[reached.argmax()][None]
+        return np.asarray(proposed[reached.argmax()][None])
 
     def limits(self, Z: FloatArray, directions: FloatArray) -> FloatArray:
         """Where each ray ends, within a budget of 10."""
@@ -143,8 +144,8 @@ class Timed(Gpu):
     def get(self, array: Any) -> Any:
         return self._timed("back", lambda: Gpu.get(self, array))
 
-    def call(self, name: str, threads: int, *arguments: Any) -> None:
-        self._timed("kernel", lambda: Gpu.call(self, name, threads, *arguments))
+    def call(self, file: Path, name: str, threads: int, *arguments: Any) -> None:
+        self._timed("kernel", lambda: Gpu.call(self, file, name, threads, *arguments))
 
 
 def stages(problem: Problem, Z: FloatArray, D: FloatArray, limit: FloatArray) -> dict[str, float]:

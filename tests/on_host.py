@@ -1,4 +1,4 @@
-"""The GPU's kernel for trees, compiled as plain C++ and run on the processor, thread after thread."""
+"""The kernels for a GPU, compiled as plain C++ and run on the processor, thread after thread."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from globece.models.trees.on_cuda import SOURCE
+from globece.models.cuda.machine import source
 
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 
 
 @cache
-def library(folder: Path) -> ctypes.CDLL:
-    """The kernel, compiled with the same rounding as on a GPU."""
-    built = folder / "rays.so"
+def library(folder: Path, file: Path) -> ctypes.CDLL:
+    """The kernels of a file, compiled with the same rounding as on a GPU."""
+    written = folder / f"{file.parent.name}.cpp"
+    built = written.with_suffix(".so")
+    written.write_text(source(file), encoding="utf-8")
     assert COMPILER is not None
-    command = [COMPILER, "-x", "c++", "-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([*command, "-o", str(built), str(SOURCE)], check=True)
+    command = [COMPILER, "-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([*command, "-o", str(built), str(written)], check=True)
     return ctypes.CDLL(str(built))
 
 
 @dataclass(frozen=True)
 class Host:
-    """A machine for :class:`globece.models.trees.on_cuda.Follower` that is the processor."""
+    """The processor as a :class:`globece.models.cuda.machine.Machine`."""
 
     folder: Path
     at_once: int = 256
@@ -45,8 +47,8 @@ class Host:
     def get(self, array: Any) -> Any:
         return array
 
-    def call(self, name: str, threads: int, *arguments: Any) -> None:
-        code = library(self.folder)
+    def call(self, file: Path, name: str, threads: int, *arguments: Any) -> None:
+        code = library(self.folder, file)
         kernel, me = getattr(code, name), ctypes.c_longlong.in_dll(code, "FIRST")
         ctypes.c_longlong.in_dll(code, "THREADS").value = threads
         passed = [ctypes.c_int(a) if isinstance(a, int) else a.ctypes.data_as(ctypes.c_void_p) for a in arguments]

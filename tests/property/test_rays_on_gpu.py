@@ -14,10 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import globece
 from globece import explain, rays
+from globece.bundle import bundle
 from globece.errors import InvalidParameterError, MissingExtraError
 from globece.models import devices
 from globece.models.compiling.adapt import as_model
+from globece.models.cuda.machine import source
+from globece.models.linear import on_cuda as on_cuda_lines
+from globece.models.linear.half_spaces import LinearModel
 from globece.models.networks.layers import compile_net
 from globece.models.networks.rays import Search, first_flips
 from globece.models.trees import kernel, on_cuda
@@ -129,6 +134,63 @@ def test_a_large_ensemble_is_the_same(host: Host) -> None:
         found = Follower.of(host, *model._arrays).follow(_routes(space, D), Z, limit, np.zeros((1, 1)))
         np.testing.assert_array_equal(found, model.first_flip(Z, D, limit))
         assert 0.1 < np.isfinite(found).mean() < 1.0
+
+
+# -- linear models -------------------------------------------------------------------------------------------------
+
+
+def linear_models(X: Any) -> dict[str, Any]:
+    """Return pipelines whose margins are lines, several lines, and lines with steps."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
+
+    score = X[:, 0] / X[:, 0].std() - X[:, 1] / X[:, 1].std() + X[:, 2]
+    two, three = (score > np.quantile(score, 0.7)).astype(int), np.digitize(score, np.quantile(score, [0.3, 0.7]))
+    binned = make_column_transformer(
+        (KBinsDiscretizer(5, quantile_method="averaged_inverted_cdf"), [0, 1]), remainder=StandardScaler()
+    )
+    return {
+        "one margin": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, two),
+        "two margins": make_pipeline(StandardScaler(), LogisticRegression()).fit(X, three),
+        "edges": make_pipeline(binned, LogisticRegression()).fit(X, two),
+    }
+
+
+@compiler
+@pytest.mark.parametrize("where", ["free", "ranges"])
+@pytest.mark.parametrize("kind", ["one margin", "two margins", "edges"])
+def test_half_spaces_are_the_same_to_the_last_bit(
+    kind: str, where: str, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, rng = matrix(400), np.random.default_rng(5)
+    space = matrix_space(X, **SPACES[where])
+    model: Any = as_model(linear_models(X)[kind], space, favourable=1, rows=X).followed
+    assert isinstance(model, LinearModel)
+    Z = X[~model.favourable(X)]
+    Z[::5, 0], Z[::7, 2] = X[:, 0].max() * 2.0, -9.0  # outside their ranges
+    D = rng.normal(size=(6, space.width)) * X.std(axis=0) * rng.choice([0.0, 1.0, 1.0], (6, space.width))
+    for f in space.movable:
+        if f.sense:
+            D[:, f.start] = f.sense * np.abs(D[:, f.start])
+    limit, start = np.full((6, len(Z)), 3.0), rng.choice([0.0, 0.2, 1.0], (6, len(Z)))
+    for begin in (None, start):
+        expected = model.first_flip(Z, D, limit, begin)
+        with monkeypatch.context() as patched:
+            patched.setattr(LinearModel, "_machine", lambda *_: host)
+            for most in (100, 10**6):
+                patched.setattr(on_cuda_lines, "MOST_RAYS", most)
+                np.testing.assert_array_equal(model.first_flip(Z, D, limit, begin), expected)
+        assert 0.05 < np.isfinite(expected).mean() < 1.0
+
+
+def test_whole_steps_and_few_directions_stay_on_the_processor() -> None:
+    X = matrix(60)
+    free, stepping = matrix_space(X, **SPACES["free"]), matrix_space(X)
+    for space, m, expected in ((free, 4, 240.0), (free, 1, 0.0), (stepping, 4, 0.0)):
+        routes = bundle(space, np.ones((m, space.width)))
+        assert on_cuda_lines.work_of(routes, np.ones((m, len(X)))) == expected
 
 
 # -- networks ------------------------------------------------------------------------------------------------------
@@ -274,8 +336,9 @@ def test_an_explanation_says_that_a_gpu_was_used(host: Host, monkeypatch: pytest
 
 
 def test_the_kernel_is_part_of_the_package() -> None:
-    assert on_cuda.SOURCE.read_text(encoding="utf-8").count("KERNEL follow_rays(") == 1
-    assert on_cuda.SOURCE.is_relative_to(Path(on_cuda.__file__).parent)
+    for module in (on_cuda, on_cuda_lines):
+        assert source(module.SOURCE).count("KERNEL follow_rays(") == 1
+        assert module.SOURCE.is_relative_to(Path(globece.__file__).parent)
 
 
 @pytest.mark.skipif(not devices._usable_cupy(), reason="no CUDA device, or no CuPy, here")

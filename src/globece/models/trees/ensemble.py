@@ -21,6 +21,7 @@ from globece.kept import FieldsOnly
 from globece.models import devices
 from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, SINGLE
+from globece.models.cuda.machine import Gpu
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
 from globece.models.trees import kernel
@@ -28,7 +29,7 @@ from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
 from globece.models.trees.kernel import Located, Routes, SpaceArrays, Trees
-from globece.models.trees.on_cuda import WORTHWHILE, Follower, Gpu, is_supported
+from globece.models.trees.on_cuda import WORTHWHILE, Follower, is_supported
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 

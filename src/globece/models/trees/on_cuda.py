@@ -1,17 +1,17 @@
 """Rays through trees on a GPU: lays out an ensemble for ``rays.cu``, and passes rows to it in batches.
 
-CuPy compiles the kernel and moves the arrays; see :class:`Machine` for all that is asked of it.
+See :mod:`globece.models.cuda.machine` for what runs it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from globece.models.cuda.machine import Machine, threads_for
 from globece.models.trees import kernel
 from globece.models.trees.decision_rule import PROBABILITY_SINGLE, DecisionRule
 from globece.models.trees.kernel import LINEAR, SWITCH, WHOLE, Routes, SpaceArrays, Trees
@@ -19,12 +19,8 @@ from globece.progress import check_time
 from globece.space import FloatArray
 
 SOURCE = Path(__file__).with_name("rays.cu")
-OPTIONS = ("--std=c++17", "--fmad=false")  # rounds as a CPU does
-KERNELS = ("find_codes", "follow_rays")
 WORTHWHILE = 2e6  # rays times trees
 MOST_RAYS = 1 << 22  # at a time: bounds the memory for rows, and the time between looks at the clock
-SHARE = 0.5  # of the free memory of the device
-BLOCK = 128  # threads that are started together
 
 NODE = np.dtype([("threshold", "f8"), ("slot", "i4"), ("child", "i4")])
 MOVE = np.dtype(
@@ -38,73 +34,6 @@ RULE = np.dtype(
 SIZE = np.dtype(
     [(n, "i8") for n in ("rows", "directions")] + [(n, "i4") for n in ("width", "blocks", "trees", "places")]
 )
-
-
-class Machine(Protocol):
-    """What runs the kernels: a GPU, or in tests the CPU."""
-
-    @property
-    def free(self) -> int:
-        """Bytes of memory that are free."""
-
-    @property
-    def at_once(self) -> int:
-        """Threads that run at the same time."""
-
-    def put(self, array: Any) -> Any:
-        """Copy an array there."""
-
-    def empty(self, n: int, dtype: Any) -> Any:
-        """Room for n numbers."""
-
-    def get(self, array: Any) -> Any:
-        """Copy an array back."""
-
-    def call(self, name: str, threads: int, *arguments: Any) -> None:
-        """Call a kernel with arrays that lie there, and whole numbers."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The current CUDA device."""
-
-    cupy: Any
-
-    @property
-    def free(self) -> int:
-        """Bytes of memory that are free, with what CuPy keeps for later."""
-        pool = self.cupy.get_default_memory_pool()
-        return int(self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
-
-    @property
-    def at_once(self) -> int:
-        """Threads that run at the same time."""
-        about = self.cupy.cuda.runtime.getDeviceProperties(self.cupy.cuda.Device().id)
-        return int(about["multiProcessorCount"] * about["maxThreadsPerMultiProcessor"])
-
-    def put(self, array: Any) -> Any:
-        """Copy an array there; records as bytes."""
-        array = np.ascontiguousarray(array)
-        return self.cupy.asarray(array if array.dtype.names is None else array.reshape(-1).view(np.uint8))
-
-    def empty(self, n: int, dtype: Any) -> Any:
-        """Room for n numbers."""
-        return self.cupy.empty(n, dtype)
-
-    def get(self, array: Any) -> Any:
-        """Copy an array back."""
-        return self.cupy.asnumpy(array)
-
-    def call(self, name: str, threads: int, *arguments: Any) -> None:
-        """Call a kernel with arrays that lie there, and whole numbers."""
-        numbers = [np.int32(a) if isinstance(a, int) else a for a in arguments]
-        _kernels(self.cupy)[name]((-(-threads // BLOCK),), (min(threads, BLOCK),), tuple(numbers))
-
-
-@cache
-def _kernels(cupy: Any) -> dict[str, Any]:
-    module = cupy.RawModule(code=SOURCE.read_text(encoding="utf-8"), options=OPTIONS)
-    return {name: module.get_function(name) for name in KERNELS}
 
 
 def is_supported(rule: DecisionRule) -> bool:
@@ -181,11 +110,13 @@ class Follower:
         size["trees"], size["places"] = len(self.trees.roots), self.places
         there, rows, codes = machine.put(size), machine.put(Z), machine.empty(max(1, len(Z) * n_blocks), np.int32)
         if n_blocks:
-            machine.call("find_codes", min(threads, len(Z) * n_blocks), there, rows, block_start, block_stop, codes)
+            machine.call(
+                SOURCE, "find_codes", min(threads, len(Z) * n_blocks), there, rows, block_start, block_stop, codes
+            )
         rule, *trees = self.arrays
         found = machine.empty(n_rays, np.float64)
         machine.call(
-            "follow_rays", threads, there, rule, *trees, moves, bounds, rows, codes, machine.put(limit),
+            SOURCE, "follow_rays", threads, there, rule, *trees, moves, bounds, rows, codes, machine.put(limit),
             machine.put(start), int(start.size > 1), *scratch, found,
         )  # fmt: skip
         return np.asarray(machine.get(found)).reshape(limit.shape)
@@ -194,8 +125,7 @@ class Follower:
         """Number of threads, and the memory in which each keeps its leaves, its tournament and its sums."""
         n_trees, n_sums = len(self.trees.roots), 2 * len(self.rule.start)
         each = 4 * n_trees + 12 * self.places + 8 * n_sums
-        threads = max(BLOCK, min(n_rays, self.machine.at_once, int(SHARE * self.machine.free) // each))
-        threads = -(-threads // BLOCK) * BLOCK
+        threads = threads_for(self.machine, n_rays, each)
         sizes = ((n_trees, np.int32), (self.places, np.float64), (self.places, np.int32), (n_sums, np.float64))
         return threads, *(self.machine.empty(threads * n, kind) for n, kind in sizes)
 

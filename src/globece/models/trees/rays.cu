@@ -3,41 +3,12 @@
 // For each tree a thread keeps the leaf and the scalar at which it changes next, and a tournament over the trees tells
 // which changes first. When a tree changes, the way down from its root is walked again: it gives the new leaf and the
 // next scalar at once. Scalars are the same doubles as in kernel.py, and an outcome in doubt is decided by adding the
-// leaves again as the estimator does, so results are equal to the last bit. That needs the same rounding: compile
-// without contracting multiplications and additions.
+// leaves again as the estimator does, so results are equal to the last bit.
 //
 // A ray that cannot be decided here, since exponentials round differently, gives NaN; the caller follows it on the CPU.
-//
-// The file is plain C++ as well, which runs the same code one thread after the other. So it is tested without a GPU.
-
-#ifdef __CUDACC__
-#define FUNCTION __device__ static inline
-#define KERNEL extern "C" __global__ void
-#define BITS(value) __double_as_longlong(value)
-#define DOUBLE(bits) __longlong_as_double(bits)
-#define FIRST ((long long)blockIdx.x * blockDim.x + threadIdx.x)
-#define THREADS ((long long)gridDim.x * blockDim.x)
-#define INFINITE DOUBLE(0x7ff0000000000000LL)
-#define UNDECIDED DOUBLE(0x7ff8000000000000LL)
-#else
-#include <cmath>
-#include <cstring>
-#define FUNCTION static inline
-#define KERNEL extern "C" void
-using std::ceil;
-using std::copysign;
-using std::fabs;
-using std::floor;
-FUNCTION long long BITS(double value) { long long bits; std::memcpy(&bits, &value, 8); return bits; }
-FUNCTION double DOUBLE(long long bits) { double value; std::memcpy(&value, &bits, 8); return value; }
-extern "C" { long long FIRST = 0, THREADS = 1; }
-#define INFINITE HUGE_VAL
-#define UNDECIDED NAN
-#endif
 
 const int LINEAR = 1, WHOLE = 2, SWITCH = 3;
 const int REACHES = 0, LARGEST = 1;  // kinds of rule whose doubts are settled here
-const double SMALLEST_DOUBLE = 4.9406564584124654e-324, LARGEST_DOUBLE = 1.7976931348623157e308;
 const double ROUNDING = 4e-15;  // more than the relative rounding error of a position and its inverse
 
 struct Node {
@@ -67,11 +38,6 @@ struct Motion {  // how a slot moves along the ray at hand
     double step, low, high, origin, other, when, final;
     int kind;
 };
-
-FUNCTION double larger(double a, double b) { return b > a ? b : a; }
-FUNCTION double smaller(double a, double b) { return b < a ? b : a; }
-FUNCTION double above(double k) { return DOUBLE(BITS(k) + 1); }
-FUNCTION double below(double k) { return DOUBLE(BITS(k) - 1); }
 
 // -- one slot along a ray ------------------------------------------------------------------------------------------
 
