@@ -14,7 +14,7 @@ from globece.io.files import write_text
 
 NAMES = (
     *("rays", "exactness", "growth", "directions", "seeds", "blackboxes", "unseen", "protocol", "memory", "ares"),
-    *("audit", "calibration", "model_files", "million"),
+    *("audit", "calibration", "model_files", "million", "gpu"),
 )
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"

@@ -39,6 +39,7 @@ from globece.directions.protocol import DirectionGenerator
 from globece.errors import GlobeCEWarning, InvalidDataError, InvalidParameterError, check_choice, describe
 from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
 from globece.models.base import Model
+from globece.models.devices import counting
 from globece.models.robust import Robust
 from globece.parallel import compile_timer
 from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
@@ -138,9 +139,10 @@ def explain(
             draws = random if posed is case else again
             return _explained(posed, given, looking, wanted, draws, monitor)
 
-        ex = trusting(case, work)
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else None
-    return replace(ex, provenance=replace(ex.provenance, seed=seed, data=data, decisions=decisions))
+        with counting() as followed:
+            ex = trusting(case, work)
+    seed, notes = int(rng) if isinstance(rng, (int, np.integer)) else None, (*ex.provenance.notes, *followed.notes)
+    return replace(ex, provenance=replace(ex.provenance, seed=seed, data=data, decisions=decisions, notes=notes))
 
 
 def audit(
@@ -260,8 +262,10 @@ def audit(
             question = Question(case, groups, levels, reference, people, **said)
             return run_audit(question, candidates, audit_settings, _provenance(case.model, looking.described))
 
-        found = trusting(case, work)
+        with counting() as followed:
+            found = trusting(case, work)
     counted = _counted(found.explained.provenance, case.model, complete=monitor.stopped is None)
+    counted = replace(counted, notes=(*counted.notes, *followed.notes))
     return replace(found, explained=replace(found.explained, provenance=counted))
 
 

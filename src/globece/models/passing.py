@@ -60,7 +60,7 @@ def pass_edge(x: float, step: float, whole: bool, edge: float) -> float:
         return float(np.inf)
     first, last = np.int64(0), np.float64(LARGEST).view(np.int64)
     while last - first > 1:
-        middle = np.int64((first + last) >> 1)
+        middle = np.int64(first + ((last - first) >> 1))  # the sum may overflow
         if _passed(middle.view(np.float64), x, step, whole, edge):
             last = middle
         else:
@@ -89,7 +89,7 @@ def after_steps(size: float, count: float) -> float:
         return float(np.inf)
     first, last = np.int64(0), np.float64(LARGEST).view(np.int64)
     while last - first > 1:
-        middle = np.int64((first + last) >> 1)
+        middle = np.int64(first + ((last - first) >> 1))  # the sum may overflow
         if np.ceil(middle.view(np.float64) * size - 0.5) >= count:
             last = middle
         else:

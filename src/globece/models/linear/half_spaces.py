@@ -18,9 +18,12 @@ import numpy as np
 
 from globece.bundle import Bundle, bundle
 from globece.errors import ModelError
+from globece.models import devices
 from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, Summed, rounding_of_columns, rounding_of_probabilities, unit_of_sum
+from globece.models.cuda.machine import Gpu, Machine
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of
+from globece.models.linear import on_cuda
 from globece.models.linear.kernel import sum_up, walk
 from globece.parallel import over_rows
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -238,6 +241,10 @@ class LinearModel(Model):
         weights = _Weights.of(self, routes, shares)
         out = np.empty((len(directions), len(Z)))
         begin = np.zeros((1, 1)) if start is None else np.asarray(start)
+        machine = self._machine(routes, limit)
+        if machine is not None:
+            devices.count(limit.size)
+            return on_cuda.follow(machine, Z, base, self.closed, limit, begin, routes, weights)
         follow: Any = walk
         Z, limit = np.ascontiguousarray(Z), np.ascontiguousarray(limit)
 
@@ -246,6 +253,12 @@ class LinearModel(Model):
 
         over_rows(len(Z), work, few=max(1, FEW_RAYS // max(1, len(directions))))
         return out
+
+    def _machine(self, routes: Bundle, limit: FloatArray) -> Machine | None:
+        """A GPU, if there is one and these rays pay for it."""
+        work = on_cuda.work_of(routes, limit)
+        cupy = devices.cupy_for(work, on_cuda.WORTHWHILE) if work else None
+        return None if cupy is None else Gpu(cupy)
 
     def rounding(self, Z: FloatArray) -> FloatArray:
         """Largest rounding error of each margin of each row: ``(n, m)``.

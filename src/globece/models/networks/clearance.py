@@ -25,6 +25,10 @@ from globece.parallel import over_rows
 from globece.space import BoolArray, FloatArray
 
 SAFE = 10.0  # standard errors
+# The kernel is first asked for outputs of this multiple of a typical rounding error.
+ASKED = 1.2
+# Where that was too little, for these multiples of the local rounding error, until it is enough.
+NEEDED = (0.0, *2.0 ** np.arange(0.0, 16.0))
 LANES = 16.0  # terms that are summed in parallel, roughly: only longer sums round more often
 FEW = 1024  # rows that are not worth another thread
 

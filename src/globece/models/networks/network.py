@@ -16,11 +16,13 @@ import numpy as np
 
 from globece import rays
 from globece.errors import ModelError
+from globece.models import devices
 from globece.models.base import Allowance, Model
 from globece.models.clearance import unit_of_sum
 from globece.models.decision import Decision
 from globece.models.inputs import Input, Lookup, Number, Steps, centre_of, evaluate
-from globece.models.networks.clearance import Clearance
+from globece.models.networks import device_flips
+from globece.models.networks.clearance import ASKED, NEEDED, Clearance
 from globece.models.networks.glance import glance
 from globece.models.networks.layers import Layers, Net, compile_net
 from globece.models.networks.modules import read
@@ -31,10 +33,7 @@ from globece.models.torch_modules import is_module
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 BATCH = 65_536  # rows at a time
-# The kernel is first asked for outputs of this multiple of a typical rounding error (a quantile over rows).
-ASKED, TYPICAL = 1.2, 0.25
-# Where that was too little, for these multiples of the local rounding error, until it is enough.
-NEEDED = (0.0, *2.0 ** np.arange(0.0, 16.0))
+TYPICAL = 0.25  # the quantile over rows that is a typical rounding error
 # Answers are rounded up to this many bits, so that they do not depend on how the ray was subdivided.
 BITS, BITS_DOUBLE = 26, 40
 
@@ -228,6 +227,10 @@ class ReLUNetwork(Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None = None
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
+        device = None if self.glancing else devices.torch_device_for(limit.size, device_flips.WORTHWHILE, self._module)
+        if device is not None:
+            devices.count(limit.size)
+            return device_flips.on(self, device).first_flip(self, Z, directions, limit, start)
         lost = np.isnan(np.where(np.isnan(Z), self.fill, 0.0)).any(axis=1)  # missing values without a replacement
         if self.glancing and start is None:
             ends = np.where(lost, 0.0, limit)
@@ -327,6 +330,17 @@ class ReLUNetwork(Model):
         if None in columns:
             return evaluate(self.inputs, Z)
         return Z if columns == list(range(self.space.width)) else Z[:, columns]  # type: ignore[index]
+
+    @property
+    def _module(self) -> Any:
+        """The torch module, if it is one."""
+        return getattr(self.reading.ask, "module", None)
+
+    @property
+    def copied_columns(self) -> tuple[int, ...] | None:
+        """The encoded columns that are the network's inputs; ``None`` if its inputs are anything else."""
+        columns = [_copied(source) for source in self.inputs]
+        return None if None in columns or self.space.rounding.any() else tuple(columns)  # type: ignore[arg-type]
 
 
 def _copied(source: Input, space: FeatureSpace) -> int | None:

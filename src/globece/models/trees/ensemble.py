@@ -10,28 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError
 from globece.kept import FieldsOnly
+from globece.models import devices
 from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, SINGLE
+from globece.models.cuda.machine import Gpu
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
 from globece.models.trees import rays, rows
 from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
-from globece.models.trees.layout import Located, Ranks, Routes, SpaceArrays, Trees
+from globece.models.trees.layout import Located, Ranks, Routes, SpaceArrays, Trees, frozen, read_only
+from globece.models.trees.on_cuda import WORTHWHILE, Follower, is_supported
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
-
-AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
-Arrays = TypeVar("Arrays", Trees, Ranks, DecisionRule, SpaceArrays, Routes)
 
 MOST = 16_000_000  # leaves, or splits, that are kept
 BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
@@ -160,7 +159,10 @@ class TreeEnsemble(FieldsOnly, Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None, known: Located | None
     ) -> FloatArray:
         """The same for rows of which the leaves may be known."""
-        routes = _frozen(_routes(self.space, directions))
+        routes = frozen(_routes(self.space, directions))
+        on_cuda = self._on_cuda(limit.size)
+        if on_cuda is not None:
+            return on_cuda.follow(routes, Z, limit, np.zeros((1, 1)) if start is None else start)
         out = np.empty((len(directions), len(Z)))
         trees, rule, space = self._arrays
         for batch in _batches(len(Z)):
@@ -176,13 +178,31 @@ class TreeEnsemble(FieldsOnly, Model):
         most = len(Z) * max(len(self.trees.roots), self._ranks.longest)
         return LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < most <= MOST else self
 
+    def _on_cuda(self, n_rays: int) -> Follower | None:
+        """The ensemble on a GPU, if there is one and that many rays pay for it."""
+        if not n_rays or not is_supported(self.rule):
+            return None
+        cupy = devices.cupy_for(n_rays * len(self.trees.roots), WORTHWHILE)
+        if cupy is None:
+            return None
+        devices.count(n_rays)
+        device = cupy.cuda.Device().id
+        if device not in self._followers:
+            self._followers[device] = Follower.of(Gpu(cupy), *self._arrays)
+        return self._followers[device]
+
+    @cached_property
+    def _followers(self) -> dict[int, Follower]:
+        """The ensemble on each GPU that was used."""
+        return {}
+
     @cached_property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
-        return _frozen(self.trees), _frozen(self.rule), _frozen(self._space_arrays)
+        return frozen(self.trees), frozen(self.rule), frozen(self._space_arrays)
 
     @cached_property
     def _ranks(self) -> Ranks:
-        return _frozen(Ranks.of(self.trees, self.space.width + len(self.space.blocks)))
+        return frozen(Ranks.of(self.trees, self.space.width + len(self.space.blocks)))
 
     @cached_property
     def _space_arrays(self) -> SpaceArrays:
@@ -256,7 +276,7 @@ class LocatedTrees(Model):
         if last > self.done:
             new = slice(self.done, last)
             trees, rule, space = self.ensemble._arrays
-            rows.locate(trees, self.ensemble._ranks, rule, space, _read_only(self.rows[new]), self.known.part(new))
+            rows.locate(trees, self.ensemble._ranks, rule, space, read_only(self.rows[new]), self.known.part(new))
             self.done = last
         return self.ensemble.follow(Z, directions, limit, start, self.known.part(slice(first, last)))
 
@@ -282,19 +302,7 @@ def _batches(n: int) -> list[slice]:
 
 
 def _plain(matrix: FloatArray) -> FloatArray:
-    return _read_only(np.ascontiguousarray(matrix, dtype=np.float64))
-
-
-def _read_only(array: AnyArray) -> AnyArray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _frozen(arrays: Arrays) -> Arrays:
-    """The same with read-only arrays: Numba treats writeable ones as another type, and would compile twice."""
-    kind: Any = type(arrays)
-    return cast(Arrays, kind(*(_read_only(a) if isinstance(a, np.ndarray) else a for a in arrays)))
+    return read_only(np.ascontiguousarray(matrix, dtype=np.float64))
 
 
 def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from globece.space import FloatArray
 
 Int32Array = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
 class Trees(NamedTuple):
@@ -115,3 +117,16 @@ class Routes(NamedTuple):
     bound_start: Int32Array  # (switches,) of each switch, into `bounds`
     bounds: FloatArray  # by category: it switches past this k
     watched: ByteArray  # (slots,) 1 where some direction may move it
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """The same array, to be read only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def frozen(arrays: Arrays) -> Arrays:
+    """The same with read-only arrays: Numba treats writeable ones as another type, and would compile twice."""
+    kind: Any = type(arrays)
+    return cast(Arrays, kind(*(read_only(a) if isinstance(a, np.ndarray) else a for a in arrays)))

@@ -82,7 +82,7 @@ def flip_at(
                 return k
     first, last = np.int64(0), np.float64(limit).view(np.int64)
     while last - first > 1:
-        middle = np.int64((first + last) >> 1)
+        middle = np.int64(first + ((last - first) >> 1))  # the sum may overflow
         if (value_at(middle.view(np.float64), kind, x, step, low, high, 0.0, 0.0) > threshold) == rising:
             last = middle
         else:
