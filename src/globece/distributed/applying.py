@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 from globece.case.verification import Disagreement
@@ -13,7 +14,7 @@ from globece.distributed import fingerprints, threads
 from globece.distributed.engines import Engine, engine_of
 from globece.distributed.manifest import Folder
 from globece.distributed.result import Portfolio
-from globece.distributed.sources import Part, Source, dask_frame, is_dask, parquet, schema_of
+from globece.distributed.sources import Part, Source, is_of, parquet
 from globece.distributed.summary import Summary
 from globece.distributed.task import BATCH_ROWS, Task, columns_of
 from globece.errors import GlobeCEWarning, InvalidDataError, UnknownFeatureError, check_count, check_instance
@@ -85,12 +86,13 @@ def apply(
     explanation
         With its model, as :func:`globece.explain` returns it.
     source
-        A path to a Parquet file or folder, a list of files, a PyArrow dataset or a Dask DataFrame.
+        A path to a Parquet file or folder, a list of files, a PyArrow dataset, or a Dask or Spark DataFrame.
     out
         A folder for the results, by row, as Parquet. Begun again in the same folder, a run that was interrupted goes on
         where it ended. Without it only the summary is kept.
     row_id
-        A column that identifies rows; their position if absent.
+        A column that identifies rows; their position if absent. Rows of a Spark DataFrame have no order, so it needs
+        one.
     client
         A Dask client; parts are worked on by its cluster, whose workers must all see ``out``.
     jobs
@@ -114,20 +116,24 @@ def apply(
     """
     ex = check_instance("explanation", explanation, Explanation)
     task = Task.of(ex, row_id=row_id, batch_rows=check_count("batch_rows", batch_rows, low=1, high=MOST_BATCH))
-    table = opened(source, client)
+    table = opened(source, client, row_id)
     with monitoring(progress, None) as monitor:
-        summary, task = scaled(task, table, engine_of(client, jobs, table), ex.encoded, out, monitor)
+        summary, task = scaled(task, table, engine_of(jobs, table), ex.encoded, out, monitor)
     return Portfolio.of(ex, task, summary, table, out)
 
 
-def opened(source: Any, client: Any) -> Source:
-    """The parts of a source; the partitions of a Dask DataFrame are counted first."""
-    if not is_dask(source):
-        return parquet(source)
-    from importlib import import_module
+def opened(source: Any, client: Any, row_id: str | None) -> Source:
+    """The parts of a source; the partitions of a frame on a cluster are counted first."""
+    if is_of(source, "dask"):
+        return _module("on_dask").opened(source, client)  # type: ignore[no-any-return]
+    if is_of(source, "pyspark"):
+        return _module("on_spark").opened(source, row_id)  # type: ignore[no-any-return]
+    found = parquet(source)
+    return found if client is None else replace(found, engine=_module("on_dask").OnDask.of(client))
 
-    on_dask: Any = import_module("globece.distributed.on_dask")
-    return dask_frame(source, on_dask.counted(client, source, schema_of))
+
+def _module(name: str) -> Any:
+    return import_module(f"globece.distributed.{name}")
 
 
 def scaled(

@@ -204,8 +204,8 @@ within, frame, progress, time_limit, settings
         },
         by=check_by(by),
     )
-    table = opened(source, client)
-    engine = engine_of(client, jobs, table)
+    table = opened(source, client, row_id)
+    engine = engine_of(jobs, table)
     with monitoring(progress, None) as monitor:
         drawn = draw(plan, table, engine, monitor)
         monitor("auditing the sample", 0, 1)
@@ -246,7 +246,8 @@ def wilson(hits: int, n: int) -> Interval:
         return NOT_KNOWN
     share, z = hits / n, Z95 * Z95 / n
     middle, half = share + z / 2, Z95 * float(np.sqrt(share * (1 - share) / n + z / (4 * n)))
-    return (middle - half) / (1 + z), (middle + half) / (1 + z)
+    low, high = (middle - half) / (1 + z), (middle + half) / (1 + z)
+    return (low if hits else 0.0), (high if hits < n else 1.0)
 
 
 def _result(found: Audit, portfolio: Portfolio) -> PortfolioAudit:

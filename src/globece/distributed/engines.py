@@ -53,7 +53,7 @@ class Here:
             try:
                 found = work(part)
             except GlobeCEError as error:
-                if not _is_of_one_part(error):
+                if not is_of_one_part(error):
                     raise
                 failed.append((part.index, error))
             else:
@@ -98,7 +98,7 @@ class Processes:
                                 "(is there enough memory?); finished parts are kept: start the same run again"
                             ) from error
                         except GlobeCEError as error:
-                            if not _is_of_one_part(error):
+                            if not is_of_one_part(error):
                                 raise
                             failed.append((futures[future], error))
                         else:
@@ -109,15 +109,12 @@ class Processes:
         raise_failed(failed, len(source.parts))
 
 
-def engine_of(client: Any, jobs: int | None, source: Source) -> Engine:
-    """The engine for a client of a cluster, or for so many processes."""
-    if client is not None or source.frames:
-        from importlib import import_module
-
-        on_dask: Any = import_module("globece.distributed.on_dask")
-        found: Engine = on_dask.OnDask.of(client, source)
-        return found
+def engine_of(jobs: int | None, source: Source) -> Engine:
+    """The engine of a source, or so many processes."""
     n = 1 if jobs is None else check_count("jobs", jobs, low=1, high=1024)
+    if source.engine is not None:
+        found: Engine = source.engine
+        return found
     return Here() if n == 1 else Processes(n)
 
 
@@ -134,7 +131,7 @@ def raise_failed(failed: list[tuple[int, Exception]], n_parts: int) -> None:
     raise PartFailed(f"part(s) {parts} failed and {kept}; part {index}: {error}") from error
 
 
-def _is_of_one_part(error: GlobeCEError) -> bool:
+def is_of_one_part(error: GlobeCEError) -> bool:
     """Whether other parts may still succeed: not where results cannot be written, or the model was misread."""
     return type(error).__name__ not in ("ResultsError", "Disagreement")
 

@@ -107,8 +107,8 @@ def explain(
             "settings": settings,
         },
     )
-    table = opened(source, client)
-    engine = engine_of(client, jobs, table)
+    table = opened(source, client, row_id)
+    engine = engine_of(jobs, table)
     with monitoring(progress, None) as monitor:
 
         def found_on(drawn: Drawn) -> Explanation:

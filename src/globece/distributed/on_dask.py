@@ -10,11 +10,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+from uuid import uuid4
 
-from globece.distributed.engines import _is_of_one_part, dumps, raise_failed
-from globece.distributed.sources import Source, with_frame
+import pyarrow as pa
+
+from globece.distributed.engines import dumps, is_of_one_part, raise_failed
+from globece.distributed.sources import Source, of_frames, schema_of
 from globece.errors import GlobeCEError, InvalidParameterError, ModelError, require
 
 R = TypeVar("R")
@@ -32,21 +35,25 @@ class OnDask:
     threads
         Threads that each call may use: a worker's share of its machine is Dask's to say, and one per task is its own
         default.
+    frames
+        The delayed partitions of a Dask DataFrame.
     """
 
     client: Any
     threads: int | None = field(default=1)
 
+    frames: Sequence[Any] = ()
+
     @classmethod
-    def of(cls, client: Any, source: Source | None = None) -> OnDask:
+    def of(cls, client: Any, frames: Sequence[Any] = ()) -> OnDask:
         """With this client, or the current one."""
-        return cls(client_of(client))
+        return cls(client_of(client), frames=frames)
 
     def run(self, work: Callable[[Any], R], source: Source) -> Iterator[R]:
         """Yield what the function returns for each part."""
         distributed = require("distributed", extra="distributed", caller="client=")
         client = self.client
-        held = client.submit(pickle.loads, dumps(work), pure=False, key=f"globece-work-{id(work):x}-{_fresh()}")
+        held = client.submit(pickle.loads, dumps(work), pure=False, key=f"globece-work-{uuid4().hex}")
         waiting = list(source.parts)[::-1]
         most = max(2, AHEAD * sum(client.nthreads().values()))
         following = distributed.as_completed(loop=client.loop)
@@ -55,7 +62,7 @@ class OnDask:
         def hand_out() -> None:
             while waiting and len(indices) < most:
                 part = waiting.pop()
-                future = self._submitted(held, part, source)
+                future = self._submitted(held, part)
                 indices[future.key] = part.index
                 following.add(future)
 
@@ -67,7 +74,7 @@ class OnDask:
                 try:
                     found = future.result()
                 except GlobeCEError as error:
-                    if not _is_of_one_part(error):
+                    if not is_of_one_part(error):
                         raise
                     failed.append((index, error))
                 except (distributed.KilledWorker, CancelledError) as error:
@@ -77,15 +84,15 @@ class OnDask:
                 future.release()
                 hand_out()
         finally:
-            client.cancel([f for f in following.futures] if hasattr(following, "futures") else [])
+            client.cancel(list(following.futures))
             held.release()
         raise_failed(failed, len(source.parts))
 
-    def _submitted(self, held: Any, part: Any, source: Source) -> Any:
-        if not source.frames:
+    def _submitted(self, held: Any, part: Any) -> Any:
+        if not self.frames:
             return self.client.submit(_call, held, part, pure=False)
         dask = require("dask", extra="distributed", caller="a Dask DataFrame")
-        made = dask.delayed(_call_with, pure=False)(held, part, source.frames[part.index])
+        made = dask.delayed(_call_with, pure=False)(held, part, self.frames[part.index])
         return self.client.compute(made)
 
 
@@ -104,12 +111,13 @@ def client_of(client: Any) -> Any:
     return client
 
 
-def counted(client: Any, frame: Any, count: Callable[[Any], Any]) -> Sequence[Any]:
-    """What a function returns for each partition of a Dask DataFrame."""
+def opened(frame: Any, client: Any) -> Source:
+    """The partitions of a Dask DataFrame, of which the rows are counted first."""
     dask = require("dask", extra="distributed", caller="a Dask DataFrame")
-    ask = dask.delayed(count)
-    found: Sequence[Any] = client_of(client).gather(client_of(client).compute([ask(p) for p in frame.to_delayed()]))
-    return found
+    engine = OnDask.of(client, tuple(frame.to_delayed()))
+    ask = dask.delayed(schema_of)
+    counted = engine.client.gather(engine.client.compute([ask(p) for p in engine.frames]))
+    return of_frames(counted, "a Dask DataFrame", engine)
 
 
 def _call(work: Callable[[Any], R], part: Any) -> R:
@@ -117,10 +125,5 @@ def _call(work: Callable[[Any], R], part: Any) -> R:
 
 
 def _call_with(work: Callable[[Any], R], part: Any, frame: Any) -> R:
-    return work(with_frame(part, frame))
-
-
-def _fresh() -> str:
-    from uuid import uuid4
-
-    return uuid4().hex
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return work(replace(part, tables=[table]))

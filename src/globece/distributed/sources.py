@@ -6,8 +6,8 @@ A part knows the position of its first row, so a row has the same position howev
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from globece.distributed.task import POSITION
 from globece.errors import InvalidDataError, InvalidParameterError, describe
 
 PART_ROWS = 500_000  # of a part, at least, where row groups are smaller: what is lost with a worker
-ALLOWED = "a path to a Parquet file or folder, a list of files, a PyArrow dataset or a Dask DataFrame"
+ALLOWED = "a path to a Parquet file or folder, a list of files, a PyArrow dataset, or a Dask or Spark DataFrame"
 
 
 class Part(Protocol):
@@ -116,26 +116,42 @@ class ParquetPart:
 
 @dataclass(frozen=True)
 class FramePart:
-    """A partition of a Dask DataFrame; the frame itself comes with the call."""
+    """A partition of a frame on a cluster; its rows come with the call."""
 
     index: int
     first: int
     n_rows: int
     schema: pa.Schema = field(repr=False)
-    frame: Any = field(default=None, repr=False)
+    tables: Iterable[pa.Table] = field(default=(), repr=False)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Its rows; an error if there are more or fewer than were counted."""
-        table = to_arrow(self.frame, self.schema, f"partition {self.index}")
-        if len(table) != self.n_rows:
-            raise InvalidDataError(
-                f"partition {self.index} of the Dask DataFrame has {len(table):,} rows now and had {self.n_rows:,} "
-                "when they were counted: does it read data that changes?"
+        at, waiting = self.first, pa.table({})
+        for table in self.tables:
+            waiting = (
+                pa.concat_tables([waiting, self._cast(table, columns)]) if len(waiting) else self._cast(table, columns)
             )
-        at = self.first
-        for batch in table.select(list(columns)).to_batches(max_chunksize=rows):
-            yield with_positions(batch, at)
-            at += len(batch)
+            while len(waiting) >= rows:
+                yield with_positions(waiting.slice(0, rows).combine_chunks().to_batches()[0], at)
+                at, waiting = at + rows, waiting.slice(rows)
+        if len(waiting):
+            yield with_positions(waiting.combine_chunks().to_batches()[0], at)
+            at += len(waiting)
+        if at != self.first + self.n_rows:
+            raise InvalidDataError(
+                f"partition {self.index} has {at - self.first:,} rows now and had {self.n_rows:,} when they were "
+                "counted: does it read data that changes?"
+            )
+
+    def _cast(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
+        lacks = [name for name in columns if name not in table.column_names]
+        if lacks:
+            raise InvalidDataError(f"partition {self.index} lacks column(s) {lacks}; it has {table.column_names}")
+        some = table.select(list(columns))
+        try:
+            return some.cast(pa.schema([self.schema.field(name) for name in columns]))
+        except pa.ArrowException as error:
+            raise InvalidDataError(f"partition {self.index} does not have the types of the others: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -152,15 +168,15 @@ class Source:
         What it is, in words.
     stamps
         Of its files.
-    frames
-        The delayed partitions, where it is a Dask DataFrame.
+    engine
+        What works on its parts, where only one engine can.
     """
 
     schema: pa.Schema
     parts: tuple[Any, ...]
     described: str
     stamps: tuple[Stamp, ...] = ()
-    frames: tuple[Any, ...] = field(default=(), repr=False)
+    engine: Any = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -174,9 +190,9 @@ def is_path(source: Any) -> bool:
     return all(isinstance(p, (str, os.PathLike)) for p in paths)
 
 
-def is_dask(source: Any) -> bool:
-    """Whether a source is a Dask DataFrame."""
-    return type(source).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(source, "to_delayed")
+def is_of(source: Any, library: str) -> bool:
+    """Whether a source is a frame of a library that need not be installed."""
+    return type(source).__module__.partition(".")[0].startswith(library)
 
 
 def parquet(source: Any, *, part_rows: int = PART_ROWS) -> Source:
@@ -273,27 +289,16 @@ def with_positions(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
     return batch.append_column(POSITION, pa.array(np.arange(first, first + len(batch), dtype=np.int64)))
 
 
-def to_arrow(frame: Any, schema: pa.Schema, where: str) -> pa.Table:
-    """A pandas frame as an Arrow table of this schema."""
-    lacks = [name for name in schema.names if name not in frame.columns]
-    if lacks:
-        raise InvalidDataError(f"{where} lacks column(s) {lacks}; it has {list(frame.columns)}")
-    try:
-        return pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidDataError(f"{where} does not have the types of the others: {error}") from error
-
-
 def schema_of(frame: Any) -> tuple[int, pa.Schema]:
     """Number of rows and schema of a pandas frame."""
     return len(frame), pa.Schema.from_pandas(frame, preserve_index=False)
 
 
-def dask_frame(source: Any, counted: Sequence[tuple[int, pa.Schema]]) -> Source:
-    """The parts of a Dask DataFrame, of whose partitions rows and schemas are known."""
+def of_frames(counted: Sequence[tuple[int, pa.Schema]], described: str, engine: Any) -> Source:
+    """A table whose partitions have so many rows and such schemas, and are read by an engine of their own."""
     filled = [(i, schema) for i, (rows, schema) in enumerate(counted) if rows]
     if not filled:
-        raise InvalidDataError("the Dask DataFrame has no rows")
+        raise InvalidDataError(f"{described} has no rows")
     schema = filled[0][1]
     for i, other in filled[1:]:
         schema = joined(schema, other, f"partition {i}", f"partition {filled[0][0]}")
@@ -302,20 +307,10 @@ def dask_frame(source: Any, counted: Sequence[tuple[int, pa.Schema]]) -> Source:
     for i, (rows, _) in enumerate(counted):
         parts.append(FramePart(i, at, rows, schema))
         at += rows
-    return Source(
-        schema, tuple(parts), f"a Dask DataFrame of {len(parts):,} partitions", (), tuple(source.to_delayed())
-    )
+    return Source(schema, tuple(parts), f"{described} of {len(parts):,} partitions", (), engine)
 
 
 def _plain(column: pa.Field) -> pa.Field:
     """Categories as their values: each partition may number them differently."""
     kind = column.type
     return column.with_type(kind.value_type) if pa.types.is_dictionary(kind) else column
-
-
-def with_frame(part: FramePart, frame: Any) -> FramePart:
-    """The part with its rows."""
-    return replace(part, frame=frame)
-
-
-__all__ = ["FramePart", "ParquetPart", "Part", "Source", "Stamp", "dask_frame", "is_dask", "is_path", "parquet"]

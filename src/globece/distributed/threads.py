@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
-from numba.core import config
 from threadpoolctl import threadpool_limits
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_THREAD_LIMIT")
@@ -43,7 +42,7 @@ def limited(threads: int | None, model: Any = None) -> Iterator[None]:
         yield
         return
     before = numba.get_num_threads()
-    numba.set_num_threads(min(threads, config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(threads, _most()))
     if model is not None:
         _set_jobs(model, threads)
     try:
@@ -51,6 +50,12 @@ def limited(threads: int | None, model: Any = None) -> Iterator[None]:
             yield
     finally:
         numba.set_num_threads(before)
+
+
+def _most() -> int:
+    """Threads that Numba was started with."""
+    most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    return most
 
 
 def _set_jobs(model: Any, threads: int) -> None:
