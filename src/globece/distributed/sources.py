@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from globece.distributed.task import POSITION
 from globece.errors import InvalidDataError, InvalidParameterError, describe
 
-PART_ROWS = 500_000  # of a part, at least, where row groups are smaller: what is lost with a worker
+PART_ROWS = 200_000  # of a part, at least, where row groups are smaller: what is lost with a worker
 ALLOWED = "a path to a Parquet file or folder, a list of files, a PyArrow dataset, or a Dask or Spark DataFrame"
 
 
