@@ -30,7 +30,7 @@ REPEATS = 3
 
 def run() -> dict[str, Any]:
     folder = Path(tempfile.gettempdir()) / "globece-bench-scale"
-    sizes = sorted({min(ROWS, n) for n in (100_000, 1_000_000, 10_000_000)} | {ROWS})
+    sizes = sorted({*(n for n in (100_000, 1_000_000) if n < ROWS), ROWS})
     found: dict[str, Any] = {"rows": ROWS, "load": os.getloadavg()[0], "cores": os.cpu_count()}
     found["stages"] = alone("bench.scale", "stages")
     print(found["stages"], flush=True)
@@ -43,8 +43,9 @@ def run() -> dict[str, Any]:
         for workers in (1, 2):
             found["clusters"].append(alone("bench.scale", "cluster", source, workers))
         found["joblib"].append(alone("bench.scale", "in_chunks", source, 2))
-        print(found["native"][-1], found["clusters"][-2:], found["joblib"][-1], flush=True)
-    found["memory"] = [alone("bench.scale", "cluster", folder / str(n), 1) for n in sizes]
+        print(os.getloadavg(), found["native"][-1], found["clusters"][-2:], found["joblib"][-1], flush=True)
+    found["memory"] = [alone("bench.scale", "cluster", folder / str(n), 1) for n in sizes[:-1]]
+    found["memory"].append(next(c for c in found["clusters"] if c["workers"] == 1))
     print(found["memory"], flush=True)
     found["raw"] = alone("bench.scale", "raw", RAW_ROWS)
     print(found["raw"], flush=True)
@@ -53,7 +54,7 @@ def run() -> dict[str, Any]:
     return found
 
 
-# -- rows ----------------------------------------------------------------------------------------------------------------
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def write(folder: Path, n: int) -> None:
@@ -86,11 +87,17 @@ def explained(n_directions: int = 1) -> Any:
     from paper.cases import case
 
     heloc = case("heloc", "xgb")
-    asked = {"space": heloc.space, "cost": heloc.cost, "n_directions": n_directions, "rng": 0, "effort": "quick"}
+    asked: dict[str, Any] = {
+        "space": heloc.space,
+        "cost": heloc.cost,
+        "n_directions": n_directions,
+        "rng": 0,
+        "effort": "quick",
+    }
     return gce.explain(heloc.own, heloc.rows, **asked)
 
 
-# -- ways to do it, each in a process of its own -------------------------------------------------------------------------
+# -- ways to do it, each in a process of its own -----------------------------------------------------------------------
 
 
 def native(source: str) -> dict[str, float]:
@@ -109,17 +116,19 @@ def native(source: str) -> dict[str, float]:
 
 def cluster(source: str, workers: str) -> dict[str, Any]:
     """The library on a LocalCluster of so many processes with a thread each."""
-    from distributed import Client, LocalCluster
+    import distributed as dask_distributed
 
     from globece import distributed
     from globece.distributed import Task
+
+    dask: Any = dask_distributed
 
     ex = explained()
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
     with (
         tempfile.TemporaryDirectory() as out,
-        LocalCluster(n_workers=int(workers), **options) as local,
-        Client(local) as client,
+        dask.LocalCluster(n_workers=int(workers), **options) as local,
+        dask.Client(local) as client,
     ):
         client.run(by_batch, Task.of(ex), next(_batches(source)))  # compiles, or reads from the disk
         before = sum(client.run(time.process_time).values())
@@ -190,7 +199,7 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-# -- where the time goes -------------------------------------------------------------------------------------------------
+# -- where the time goes -----------------------------------------------------------------------------------------------
 
 
 def stages() -> dict[str, Any]:
@@ -264,7 +273,7 @@ def stages() -> dict[str, Any]:
     }  # fmt: skip
 
 
-# -- a raw frame with strings --------------------------------------------------------------------------------------------
+# -- a raw frame with strings ------------------------------------------------------------------------------------------
 
 
 def raw(n: str) -> dict[str, Any]:
@@ -309,7 +318,8 @@ def raw(n: str) -> dict[str, Any]:
         direct = time.process_time()
         distributed.apply(ex, f"{folder}/all.parquet", out=f"{folder}/again")
         applied = time.process_time() - direct
-    by_stage, last = {}, began
+    by_stage: dict[str, float] = {}
+    last = began
     for stage, _, cpu in marks:
         by_stage[stage] = by_stage.get(stage, 0.0) + cpu - last
         last = cpu
@@ -319,18 +329,18 @@ def raw(n: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# -- in words ------------------------------------------------------------------------------------------------------------
+# -- in words ----------------------------------------------------------------------------------------------------------
 
 
 def best(found: list[dict[str, Any]], key: str) -> float:
     """The least of some measurements: the others were disturbed."""
-    return min(f[key] for f in found)
+    return float(min(f[key] for f in found))
 
 
 def ratios(result: dict[str, Any]) -> dict[str, float]:
     """What the targets are about, by wall time and by processor time."""
     by = {w: [c for c in result["clusters"] if c["workers"] == w] for w in (1, 2)}
-    found = {}
+    found: dict[str, float] = {}
     for key in ("seconds", "cpu"):
         one, two = best(by[1], key), best(by[2], key)
         found |= {f"gain_{key}": one / two, f"native_{key}": one / best(result["native"], key)}
@@ -370,8 +380,8 @@ def render(result: dict[str, Any]) -> str:
     return f"""## Scale
 
 {n:,} rows of HELOC, resampled with noise, in Parquet; its XGBoost model, one direction. The machine had
-{result["cores"]} cores and a load of {result["load"]:.1f} before and {result["load_after"]:.1f} after, which says how far
-wall times can be trusted: ratios of processor time are in the last column.
+{result["cores"]} cores and a load of {result["load"]:.1f} before and {result["load_after"]:.1f} after, which says how
+far wall times can be trusted: ratios of processor time are in the last column.
 
 {table(["", "rows a second", "seconds", "processor seconds", "peak MiB per worker"], rows)}
 {table(["", "target", "by wall time", "by processor time"], targets)}
@@ -383,5 +393,5 @@ A raw frame with strings through a LightGBM pipeline, {raw_["rows"]:,} rows, pro
 
 
 if __name__ == "__main__":
-    what = {"native": native, "cluster": cluster, "in_chunks": in_chunks, "stages": stages, "raw": raw}
+    what: dict[str, Any] = {"native": native, "cluster": cluster, "in_chunks": in_chunks, "stages": stages, "raw": raw}
     print(json.dumps(what[sys.argv[1]](*sys.argv[2:])))

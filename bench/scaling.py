@@ -19,26 +19,26 @@ Written by `make bench-scale` from `bench/results/scale.json`; no figure here is
 ## How it works
 
 Directions are searched on a sample; then one pass over all rows scales them. The function of one batch
-(`globece.distributed.Task`) takes an Arrow record batch and returns one: identifier, affected, direction, scalar, cost,
-group. It carries the space, the costs, the directions, the compiled model and the user's own model, which confirms every
-counterfactual. Engines call it on the parts of a table:
+(`globece.distributed.Task`) takes an Arrow record batch and returns one: identifier, affected, direction, scalar,
+cost, group. It carries the space, the costs, the directions, the compiled model and the user's own model, which
+confirms every counterfactual. Engines call it on the parts of a table:
 
 | engine | how | for |
 |---|---|---|
-| this process | `explain("big.parquet")`, `globece explain big.parquet --out DIR` | one machine: kernels use all cores |
+| this process | `explain("big.parquet")`, `globece explain big.parquet --out DIR` | one machine, all its cores |
 | processes | `jobs=4` | one machine, models that use one core |
 | Dask | `client=Client(...)`; Parquet or a Dask DataFrame | a cluster |
 | Spark | a Spark DataFrame with `row_id=`, or `globece.distributed.on_spark.scaled` | a cluster |
 
 Nothing but the results grows with the rows. A summary is counts, largest values and exact sums (whole numbers of
-2**-1074), so it adds up to the same bytes however the rows are divided. A part, at least 200,000 rows or a row group, is
-the unit that is lost with a worker: its results are renamed into place, then its record. A run that is started again in
-the same folder keeps every part that has a record, if rows, model, directions and costs are the same.
+2**-1074), so it adds up to the same bytes however the rows are divided. A part, at least 200,000 rows or a row group,
+is the unit that is lost with a worker: its results are renamed into place, then its record. A run that is started
+again in the same folder keeps every part that has a record, if rows, model, directions and costs are the same.
 
 What is known of a large table and what is not:
 
-- `Portfolio.summary` has counts and sums over all rows; the profile is exact at 1,001 limits on cost, the rules chart at
-  the breakpoints of its direction.
+- `Portfolio.summary` has counts and sums over all rows; the profile is exact at 1,001 limits on cost, the rules chart
+  at the breakpoints of its direction.
 - Directions are searched on a sample. It is large enough for the score to be known to within 1 % (its 95 % interval),
   for a search that a pilot did; size, score and interval are in `Portfolio.sampled` and in the provenance. The pass
   then gives the score on all rows.
@@ -49,12 +49,12 @@ What is known of a large table and what is not:
 
 ## Threads
 
-Here, one part at a time uses all cores: Numba's threads, and those of the model. With `jobs=n` each of n processes gets
-its share, set before its libraries are imported (OpenMP, BLAS, Numba) and in the model's `n_jobs`. On Dask and Spark a
-task uses one thread, whatever the model's `n_jobs` says; give a cluster as many tasks as cores.
+Here, one part at a time uses all cores: Numba's threads, and those of the model. With `jobs=n` each of n processes
+gets its share, set before its libraries are imported (OpenMP, BLAS, Numba) and in the model's `n_jobs`. On Dask and
+Spark a task uses one thread, whatever the model's `n_jobs` says; give a cluster as many tasks as cores.
 
-A GPU is a matter of the model: one whose `first_flip` runs there takes the place of the compiled model in `Task.model`,
-and `batch_rows` says how many rays it gets at a time.
+A GPU is a matter of the model: one whose `first_flip` runs there takes the place of the compiled model in
+`Task.model`, and `batch_rows` says how many rays it gets at a time.
 """
 
 
@@ -108,7 +108,7 @@ Reading and one native predict take {1e6 * best(result["native"], "cpu") / resul
 
 ## Past this machine
 
-Measured with {result["rows"]:,} rows; more than that, and more than two workers, are extrapolated: that storage delivers,
-that a scheduler hands out parts quickly enough, and that workers are alike was not measured.
+Measured with {result["rows"]:,} rows; more than that, and more than two workers, are extrapolated: that storage
+delivers, that a scheduler hands out parts quickly enough, and that workers are alike was not measured.
 
 {table(["", "", ""], plan)}"""

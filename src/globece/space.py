@@ -399,6 +399,8 @@ class FeatureSpace(FieldsOnly):
 
     def expand(self, compact: FloatArray) -> FloatArray:
         """The encoded matrix from the result of :meth:`compact`."""
+        if not self.blocks:
+            return np.array(compact, dtype=np.float64)
         Z = np.zeros((len(compact), self.width))
         each = np.arange(len(compact))
         for i, f in enumerate(self.features):

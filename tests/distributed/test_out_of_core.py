@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -26,14 +28,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 import globece as gce
 from globece import distributed
-from globece.distributed import drawing
-from globece.distributed.engines import dumps
+from globece.distributed import drawing, threads
+from globece.distributed.engines import Processes, dumps
 from globece.distributed.explaining import SAVED
 from globece.distributed.manifest import ResultsError
 from globece.distributed.sampling import witnesses
 from globece.distributed.sources import parquet
 from globece.errors import GlobeCEWarning, InvalidDataError, InvalidParameterError, UnknownCategoryError
-from tests.distributed.problems import KINDS, cut, outcome, problem, table
+from tests.distributed.problems import KINDS, cut, fitted, outcome, problem, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +78,65 @@ def test_jobs_are_processes_and_change_nothing(tmp_path):
     assert results(one)[1] == results(two)[1]
     for name in ("part-000000.parquet", "_part-000001.json"):
         assert (tmp_path / "one" / "rows" / name).read_bytes() == (tmp_path / "two" / "rows" / name).read_bytes()
+
+
+def test_a_process_that_is_killed_is_replaced(tmp_path):
+    p = problem("trees")
+    source = cut(p.X, tmp_path / "in", 12)
+    whole = results(distributed.apply(p.explanation, source, out=tmp_path / "whole"))
+    killed: list[int] = []
+
+    def kill(progress):
+        if progress.done and not killed:
+            victim = multiprocessing.active_children()[0].pid
+            assert victim is not None
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    found = results(distributed.apply(p.explanation, source, out=tmp_path / "out", jobs=2, progress=kill))
+    assert killed
+    assert found[0].equals(whole[0])
+    assert found[1] == whole[1]
+
+
+def test_jobs_share_the_cores(tmp_path):
+    """Two processes have half of the cores each, in Numba, OpenMP and the model."""
+    source = parquet(cut(problem("trees").X, tmp_path / "in", 2))
+    found = list(Processes(2).run(Threads(fitted("trees"), Processes(2).threads), source))
+    each = max(1, threads.cores() // 2)
+    assert found == [(each, each, str(each))] * 2
+    assert fitted("trees")[-1].n_jobs is None, "the user's own model is left alone"
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Work that only says how many threads it may use."""
+
+    model: Any
+    n: int
+
+    def __call__(self, part):
+        with threads.limited(self.n, self.model):
+            return numba.get_num_threads(), self.model[-1].n_jobs, os.environ["OMP_NUM_THREADS"]
+
+
+def test_an_index_of_pandas_is_no_feature(tmp_path):
+    X = table(50).sample(frac=1.0, random_state=0)
+    X.to_parquet(tmp_path / "all.parquet")
+    source = parquet(tmp_path / "all.parquet")
+    assert "__index_level_0__" in source.schema.names
+    plan = drawing.Plan(model=outcome, space=None, frame="pandas", row_id=None, within=0.01, seed=0)
+    assert plan.columns(source) == tuple(X.columns)
+
+
+def test_constraints_hold_for_a_space_that_is_learnt(tmp_path):
+    p = problem("trees")
+    source = cut(p.X, tmp_path / "in", 3)
+    limits: dict[str, Any] = {"immutable": ["age"], "decreasing": ["debts"], "ordinal": {"job": ["d", "c", "b", "a"]}}
+    found = distributed.explain(p.model, source, effort="quick", constraints=limits)
+    assert found.explanation.space.features == gce.FeatureSpace.from_frame(p.X, **limits).features
+    with pytest.raises(InvalidParameterError, match="constraints are for a space that is learnt"):
+        distributed.explain(p.model, source, space=p.explanation.space, constraints=limits)
 
 
 def test_batches_of_any_size_give_the_same(tmp_path):

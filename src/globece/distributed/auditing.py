@@ -29,7 +29,7 @@ from globece.distributed.result import SUMMARY, Portfolio
 from globece.distributed.sampling import FRAMES
 from globece.distributed.summary import Costs, Group
 from globece.distributed.task import EVERYBODY, Task
-from globece.errors import InvalidParameterError, check_choice, check_number, describe
+from globece.errors import InvalidParameterError, check_choice, check_mapping, check_number, describe
 from globece.progress import Progress, monitoring
 from globece.search import Effort
 from globece.settings import Settings
@@ -169,6 +169,7 @@ def audit(
     effort: Effort = "default",
     rng: Seed = 0,
     within: float = WITHIN,
+    constraints: Mapping[str, Any] | None = None,
     frame: str = "pandas",
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
@@ -185,7 +186,7 @@ def audit(
     audit_settings
         How the sample is audited; see :class:`globece.AuditSettings`.
     model, source, out, row_id, client, jobs, favourable, threshold, space, cost, n_directions, budget, effort, rng, \
-within, frame, progress, time_limit, settings
+within, constraints, frame, progress, time_limit, settings
         As for :func:`globece.distributed.explain`.
     """
     plan = Plan(
@@ -195,6 +196,7 @@ within, frame, progress, time_limit, settings
         row_id=row_id,
         within=check_number("within", within, open_low=True, high=1.0),
         seed=seed_of(rng),
+        constraints=check_mapping("constraints", constraints, "parameter of FeatureSpace.from_frame to its value"),
         wishes={
             "favourable": favourable,
             "threshold": threshold,
@@ -265,5 +267,5 @@ def _result(found: Audit, portfolio: Portfolio) -> PortfolioAudit:
         exchange={name: {s: c.numbers for s, c in g.costs.items()} for name, g in summary.groups.items()},
     )
     if portfolio.path is not None:
-        replace_with(Path(portfolio.path) / SUMMARY, json.dumps(result.to_dict(), indent=1).encode())
+        replace_with(Path(portfolio.path) / SUMMARY, json.dumps(result.to_dict()).encode())
     return result

@@ -7,7 +7,7 @@ one has too few affected inputs, another pass over the rows fetches more of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ FIRST = 100_000  # rows of the first sample
 PILOT = 2_000  # affected inputs that tell how many are needed
 FEWEST = 1_000  # affected inputs on which directions are searched, where there are as many
 MOST = 200_000  # affected inputs of a sample: bounds the memory
+INDEX = "__index_level_"  # what pandas calls an index without a name
 Z95 = 1.959963984540054
 
 
@@ -55,6 +56,8 @@ class Plan:
         What else :func:`globece.explain` and :func:`globece.audit` are asked.
     by
         What groups are formed from.
+    constraints
+        What a space that is learnt is told, as :meth:`globece.FeatureSpace.from_frame` takes it.
     """
 
     model: Any
@@ -65,10 +68,20 @@ class Plan:
     seed: int
     wishes: dict[str, Any] = field(default_factory=dict)
     by: Any = None
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.constraints and self.space is not None:
+            raise InvalidParameterError("constraints are for a space that is learnt; the space given has its own")
+
+    @property
+    def categorical(self) -> frozenset[str]:
+        """Columns of which each value counts, though they may hold numbers."""
+        return frozenset([*self.constraints.get("categorical", ()), *self.constraints.get("ordinal", ())])
 
     def columns(self, source: Source) -> tuple[str, ...]:
         """The columns of features, and of groups."""
-        names = [n for n in source.schema.names if n != self.row_id]
+        names = [n for n in source.schema.names if n != self.row_id and not n.startswith(INDEX)]
         if self.space is not None:
             wanted = list(dict.fromkeys(s for f in self.space.features for s in f.sources))
         else:
@@ -106,7 +119,7 @@ class Drawn:
 def draw(plan: Plan, source: Source, engine: Engine, monitor: Monitor) -> Drawn:
     """Draw a sample that is large enough, in as many passes over the rows as that takes: mostly one."""
     columns, share = plan.columns(source), min(1.0, FIRST / source.n_rows)
-    first = Surveyor(columns, share, plan.seed, plan.space is None, BATCH_ROWS)
+    first = Surveyor(columns, share, plan.seed, plan.space is None, BATCH_ROWS, plan.categorical)
     seen = _surveyed(first, source, engine, monitor)
     space = _space(plan, source, seen, columns)
     if not len(seen.sample):
@@ -141,7 +154,8 @@ def _space(plan: Plan, source: Source, seen: Survey, columns: tuple[str, ...]) -
         return plan.space
     trained = getattr(plan.model, "feature_names_in_", None)
     only_groups = set() if trained is None else set(columns_of(plan.by)) - {str(n) for n in trained}
-    return FeatureSpace.from_frame(frame_of(seen.witnesses, [n for n in columns if n not in only_groups], plan.frame))
+    witnesses = frame_of(seen.witnesses, [n for n in columns if n not in only_groups], plan.frame)
+    return FeatureSpace.from_frame(witnesses, **plan.constraints)
 
 
 def _surveyed(work: Surveyor, source: Source, engine: Engine, monitor: Monitor) -> Survey:

@@ -21,6 +21,7 @@ from globece.distributed.sources import Source
 from globece.errors import GlobeCEError, ModelError, check_count
 
 R = TypeVar("R")
+ATTEMPTS = 3  # with processes that are killed
 
 
 class Engine(Protocol):
@@ -79,34 +80,44 @@ class Processes:
         return threads.share(self.jobs)
 
     def run(self, work: Callable[[Any], R], source: Source) -> Iterator[R]:
-        """Yield what the function returns for each part."""
+        """Yield what the function returns for each part; processes that are killed are replaced a few times."""
         data = dumps(work)
         failed: list[tuple[int, Exception]] = []
+        left = {part.index: part for part in source.parts}
+        for attempt in range(ATTEMPTS):
+            try:
+                for index, found in self._attempt(data, list(left.values())):
+                    del left[index]
+                    if isinstance(found, GlobeCEError):
+                        failed.append((index, found))
+                    else:
+                        yield found
+                break
+            except BrokenProcessPool as error:
+                if attempt == ATTEMPTS - 1:
+                    raise ModelError(
+                        f"processes were killed {ATTEMPTS} times, with {len(left):,} of {len(source.parts):,} parts "
+                        "left (is there enough memory?); finished parts are kept: start the same run again"
+                    ) from error
+        raise_failed(failed, len(source.parts))
+
+    def _attempt(self, data: bytes, parts: list[Any]) -> Iterator[tuple[int, Any]]:
+        """What is found for each part, or the error of that part."""
         with _environment(self.threads):
             pool = ProcessPoolExecutor(
                 self.jobs, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(data,)
             )
-            with pool:
-                futures = {pool.submit(_do, part): part.index for part in source.parts}
-                try:
-                    for future in as_completed(futures):
-                        try:
-                            found = future.result()
-                        except BrokenProcessPool as error:
-                            raise ModelError(
-                                f"a process was killed while it worked on part {futures[future]} or another one "
-                                "(is there enough memory?); finished parts are kept: start the same run again"
-                            ) from error
-                        except GlobeCEError as error:
-                            if not is_of_one_part(error):
-                                raise
-                            failed.append((futures[future], error))
-                        else:
-                            yield found
-                except BaseException:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    raise
-        raise_failed(failed, len(source.parts))
+            try:
+                futures = {pool.submit(_do, part): part.index for part in parts}
+                for future in as_completed(futures):
+                    try:
+                        yield futures[future], future.result()
+                    except GlobeCEError as error:
+                        if not is_of_one_part(error):
+                            raise
+                        yield futures[future], error
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
 
 
 def engine_of(jobs: int | None, source: Source) -> Engine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from globece.distributed.result import Portfolio, Sampled
 from globece.distributed.sampling import FRAMES
 from globece.distributed.sources import Source
 from globece.distributed.task import Task
-from globece.errors import InvalidParameterError, check_choice, check_number
+from globece.errors import InvalidParameterError, check_choice, check_mapping, check_number
 from globece.explanation import Explanation
 from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor, Progress, monitoring
@@ -53,6 +53,7 @@ def explain(
     effort: Effort = "default",
     rng: Seed = 0,
     within: float = WITHIN,
+    constraints: Mapping[str, Any] | None = None,
     frame: str = "pandas",
     progress: bool | Callable[[Progress], None] = False,
     time_limit: float | None = None,
@@ -75,6 +76,8 @@ def explain(
         A seed. The same seed gives the same result, however the rows are divided.
     within
         How precisely the sample must tell the score: half the width of its 95 % interval, as a share of the score.
+    constraints
+        For a space that is learnt: what else :meth:`globece.FeatureSpace.from_frame` takes, such as ``immutable``.
     frame
         The kind of frame that the model takes, if no space says so: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
     progress, time_limit
@@ -99,6 +102,7 @@ def explain(
         row_id=row_id,
         within=check_number("within", within, open_low=True, high=1.0),
         seed=seed_of(rng),
+        constraints=check_mapping("constraints", constraints, "parameter of FeatureSpace.from_frame to its value"),
         wishes={
             "favourable": favourable,
             "threshold": threshold,
@@ -188,5 +192,8 @@ def _of(plan: Plan, source: Source, asked: list[Any]) -> str:
     name = getattr(plan.model, "__name__", None) or type(plan.model).__name__
     space = None if plan.space is None else content(plan.space.features)
     wishes = {k: content(v) if k in ("cost", "settings") else repr(v) for k, v in plan.wishes.items()}
+    limits = repr(sorted(plan.constraints.items()))
     stamps = [[s.path, s.size, s.written] for s in source.stamps]
-    return digest([name, space, plan.frame, plan.row_id, plan.within, plan.seed, wishes, stamps, source.n_rows, asked])
+    return digest(
+        [name, space, plan.frame, plan.row_id, plan.within, plan.seed, wishes, limits, stamps, source.n_rows, asked]
+    )

@@ -111,7 +111,7 @@ class Folder:
         path = self.rows(index)
         temporary = _beside(path)
         try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd") as file:
+            with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=["group"]) as file:
                 writer = PartWriter(file)
                 yield writer
             with temporary.open("rb") as written:

@@ -112,7 +112,7 @@ class Portfolio:
             explanation, summary, source.described, method, sampled, None if out is None else Path(out).absolute()
         )
         if found.path is not None:
-            replace_with(found.path / SUMMARY, json.dumps(found.to_dict(), indent=1).encode())
+            replace_with(found.path / SUMMARY, json.dumps(found.to_dict()).encode())
         return found
 
     @property

@@ -49,7 +49,7 @@ class Survey:
 
     def __add__(self, other: Survey) -> Survey:
         """Of the rows of both."""
-        both = witnesses(_stacked(self.witnesses, other.witnesses))
+        both = _stacked(self.witnesses, other.witnesses)
         return Survey(self.rows + other.rows, _stacked(self.sample, other.sample), both)
 
 
@@ -69,6 +69,8 @@ class Surveyor:
         Whether the space has to be learnt.
     batch_rows
         Rows at a time.
+    categorical
+        Columns of which each value counts, though they may hold numbers.
     affected_only
         The model, where the sample is to have affected inputs alone.
     """
@@ -78,6 +80,7 @@ class Surveyor:
     seed: int
     learns: bool
     batch_rows: int
+    categorical: frozenset[str] = frozenset()
     affected_only: Model | None = None
 
     def __call__(self, part: Part) -> Survey:
@@ -90,9 +93,9 @@ class Surveyor:
             chosen = content_hash(position[:, None], self.seed) < np.uint64(min(int(self.share * ALL), ALL - 1))
             sample.append(self._kept(table.filter(pa.array(chosen))))
             if self.learns:
-                shown.append(witnesses(table))
+                shown.append(witnesses(table, self.categorical))
         empty = pa.table({})
-        found = witnesses(pa.concat_tables(shown, promote_options="default")) if shown else empty
+        found = witnesses(pa.concat_tables(shown, promote_options="default"), self.categorical) if shown else empty
         return Survey(part.n_rows, pa.concat_tables(sample, promote_options="default") if sample else empty, found)
 
     def _kept(self, table: pa.Table) -> pa.Table:
@@ -112,8 +115,15 @@ def surveyed(found: Iterator[Survey]) -> Survey:
     return Survey(total.rows, _in_order(total.sample), _in_order(total.witnesses))
 
 
-def witnesses(table: pa.Table) -> pa.Table:
+def witnesses(table: pa.Table, categorical: frozenset[str] = frozenset()) -> pa.Table:
     """Rows of a table from which the same space is learnt as from all of it.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    categorical
+        Columns of numbers of which each value counts.
 
     Examples
     --------
@@ -130,7 +140,8 @@ def witnesses(table: pa.Table) -> pa.Table:
         column = table.column(name).combine_chunks()
         if column.null_count:
             rows.add(pc.index(pc.is_null(column), True).as_py())
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        if numeric and name not in categorical:
             rows.update(_extremes(column))
         else:
             rows.update(_each(column))
@@ -181,8 +192,8 @@ def frame_of(table: pa.Table, columns: Sequence[str], kind: str) -> Any:
     table = table.select(list(columns)).unify_dictionaries()
     if kind == "pandas":
         require("pandas", extra="frames", caller="frame='pandas'")
-        frame = table.to_pandas(ignore_metadata=False)
-        return frame.reset_index(drop=True)[list(columns)]
+        frame = table.to_pandas()
+        return frame.reset_index(drop=not set(frame.index.names) & set(columns))[list(columns)]
     if kind == "polars":
         return require("polars", extra="frames", caller="frame='polars'").from_arrow(table)
     if kind == "pyarrow":

@@ -7,7 +7,7 @@ order in which parts are added changes nothing, not even the last digit. None gr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from globece.distributed.task import EVERYBODY, Outcome, Task
 from globece.explanation import Profile
 from globece.space import FloatArray, IntArray
 
+MOST_NOTES = 20
 BINS = 1000  # of the budget: the limits at which the profile is known
 
 
@@ -170,14 +171,14 @@ class Summary:
     along
         For each direction, what its rules chart is drawn from.
     notes
-        Warnings that came up, each with the number of batches.
+        Warnings that came up, in alphabetical order; the first few.
     """
 
     rows: int
     everybody: Costs
     groups: Mapping[str, Group]
     along: tuple[Along, ...]
-    notes: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def none(cls, task: Task) -> Summary:
@@ -201,20 +202,19 @@ class Summary:
             for delta, k, paid in zip(task.directions, outcome.scalars, outcome.costs, strict=True)
         )
         everybody = Costs.of(least[EVERYBODY], task.budget)
-        return cls(len(outcome.affected), everybody, groups, along, dict.fromkeys(outcome.notes, 1))
+        return cls(len(outcome.affected), everybody, groups, along, _first(outcome.notes))
 
     def __add__(self, other: Summary) -> Summary:
         """Of the rows of both."""
         groups = {**self.groups, **other.groups}
         for name in self.groups.keys() & other.groups.keys():
             groups[name] = self.groups[name] + other.groups[name]
-        notes = {n: self.notes.get(n, 0) + other.notes.get(n, 0) for n in sorted({*self.notes, *other.notes})}
         return Summary(
             self.rows + other.rows,
             self.everybody + other.everybody,
             dict(sorted(groups.items())),
             tuple(a + b for a, b in zip(self.along, other.along, strict=True)),
-            notes,
+            _first((*self.notes, *other.notes)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ class Summary:
                 for name, g in sorted(self.groups.items())
             },
             "along": [a.to_dict() for a in self.along],
-            "notes": dict(self.notes),
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -240,4 +240,9 @@ class Summary:
             for name, g in data["groups"].items()
         }
         along = tuple(map(Along.from_dict, data["along"]))
-        return cls(data["rows"], Costs.from_dict(data["everybody"], budget), groups, along, dict(data["notes"]))
+        return cls(data["rows"], Costs.from_dict(data["everybody"], budget), groups, along, tuple(data["notes"]))
+
+
+def _first(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """The first few in alphabetical order: of two parts the same as of their rows together."""
+    return tuple(sorted(set(notes))[:MOST_NOTES])

@@ -7,7 +7,6 @@ affected inputs, minimum scalars, verification by the user's model. A model on a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +21,8 @@ from globece.case.scaling import scale
 from globece.case.verification import confirmed
 from globece.compact import Rows
 from globece.costs import CostModel
-from globece.errors import GlobeCEWarning, InvalidDataError
+from globece.distributed.noting import noting
+from globece.errors import InvalidDataError
 from globece.kept import FieldsOnly
 from globece.models.base import Model
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -238,15 +238,13 @@ class Task(FieldsOnly):
         groups = None
         if self.by is not None:
             groups = find_groups(self.by, table, rows, parameter="by", missing="group") if len(rows) else _nobody()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", GlobeCEWarning)
+        with noting() as notes:
             favourable = np.concatenate(
                 [np.zeros(0, dtype=bool), *(self.model.unconditioned.favourable(Z) for _, Z in rows.chunks())]
             )
             case = Case(self.model, rows, favourable, self.cost, self.budget, self.max_scalar)
             scalars, costs = self._scaled(case)
-        notes = tuple(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GlobeCEWarning)))
-        return Outcome(ids, ~favourable, case.inputs, scalars, costs, groups, self.offered, notes)
+        return Outcome(ids, ~favourable, case.inputs, scalars, costs, groups, self.offered, tuple(notes))
 
     def _scaled(self, case: Case) -> tuple[FloatArray, FloatArray]:
         """Verified minimum scalars and costs of the affected inputs, ``(directions, inputs)``."""
