@@ -28,6 +28,7 @@ clean:
 # A stamp for each set of extras, so that a second run is quick and a changed pyproject or constraint installs again.
 $(VENV)/.installed-demo: EXTRAS := frames,plot,trees
 $(VENV)/.installed-test: EXTRAS := all,dev
+$(VENV)/.installed-spark: EXTRAS := all,dev,spark
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
@@ -85,6 +86,12 @@ notebook: $(VENV)/.installed-test browser
 REQUESTS ?= 100000
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzzing $(REQUESTS) $(SEED)
+
+# Spark, in a real local session. It needs a Java runtime, which this installs on Debian.
+.PHONY: test-spark
+test-spark: $(VENV)/.installed-spark
+	command -v java >/dev/null || apt-get install --yes --quiet default-jre-headless
+	PYSPARK_PYTHON=$(abspath $(BIN))/python $(BIN)/pytest tests/distributed/spark_session.py
 
 # The paper's tables and figures, into docs/paper.md and docs/paper.html. With the authors' models, where they are at hand,
 # beside models trained here; `make paper ONLY=results/heloc/xgb MODELS=dir` computes some cells, on other models.

@@ -10,14 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+from bench import scaling
 from globece.io.files import write_text
 
 NAMES = (
     *("rays", "exactness", "growth", "directions", "seeds", "blackboxes", "unseen", "protocol", "memory", "ares"),
-    *("audit", "calibration", "model_files", "million", "gpu"),
+    *("audit", "calibration", "model_files", "million", "gpu", "scale"),
 )
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
+SCALING = Path(__file__).parent.parent / "docs" / "scaling.md"
 
 HEAD = """# Benchmarks
 
@@ -43,6 +45,8 @@ def main(names: list[str]) -> None:
         if path.exists():
             stored = json.loads(path.read_text())
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
+            if name == "scale":
+                write_text(str(SCALING), scaling.page(stored["result"], stored["machine"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
     write_text(str(PAGE), "\n".join(sections))
     print(f"wrote {PAGE}")

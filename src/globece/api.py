@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -36,7 +37,7 @@ from globece.case.verification import trusting
 from globece.compact import Rows
 from globece.costs import CostModel
 from globece.directions.protocol import DirectionGenerator
-from globece.errors import GlobeCEWarning, InvalidDataError, InvalidParameterError, check_choice, describe
+from globece.errors import GlobeCEWarning, InvalidDataError, InvalidParameterError, check_choice, describe, require
 from globece.explanation import Explanation, Provenance, scaled_along, unknown_note
 from globece.models.base import Model
 from globece.models.devices import counting
@@ -78,7 +79,9 @@ def explain(
     model
         A fitted estimator, or a function of rows like ``X`` that returns outcomes.
     X
-        The rows: a pandas, Polars or PyArrow frame, or a matrix. It is never changed.
+        The rows: a pandas, Polars or PyArrow frame, or a matrix. It is never changed. For a path to Parquet, or a
+        PyArrow dataset, the directions are searched on a sample and the result is a
+        :class:`globece.distributed.Portfolio`; see :func:`globece.distributed.explain`, which has more parameters.
     favourable
         The outcome people want; by default the positive class. ``provenance.favourable`` says which it was.
     threshold
@@ -122,6 +125,17 @@ def explain(
     >>> ex.n_affected, ex.coverage, round(ex.average_cost, 3)
     (3, 1.0, 6.25)
     """
+    if _is_stored(X):
+        if robust is not None:
+            raise InvalidParameterError("robust is not available for rows on disk; explain a sample of them instead")
+        distributed: Any = require("globece.distributed", extra="distributed", caller="explain() of rows on disk")
+        found: Explanation = distributed.explain(
+            model, X, favourable=favourable, threshold=threshold, space=space, cost=cost, n_directions=n_directions,
+            budget=budget, search=search if generator is None else search_of(search, generator, effort),
+            effort=effort if generator is None else "default", rng=rng, progress=progress, time_limit=time_limit,
+            settings=settings,
+        )  # fmt: skip
+        return found
     settings = checked("settings", settings, Settings, Settings)
     looking = search_of(search, generator, effort)
     wanted = check_n_directions(n_directions, looking)
@@ -333,6 +347,11 @@ def who_benefits(
     found = trusting(case, lambda c: beneficiaries(c, action, mode, groups, _provenance(c.model, "the action given")))
     counted = _counted(found.explanation.provenance, case.model)
     return replace(found, explanation=replace(found.explanation, provenance=counted))
+
+
+def _is_stored(X: Any) -> bool:
+    """Whether rows are given as a path, a PyArrow dataset or a Dask DataFrame."""
+    return isinstance(X, (str, os.PathLike)) or hasattr(X, "get_fragments") or hasattr(X, "to_delayed")
 
 
 def _explained(

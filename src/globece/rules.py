@@ -150,7 +150,7 @@ def rules_at(space: FeatureSpace, delta: FloatArray, k: float = np.inf) -> tuple
     >>> str(rules_at(space, delta)[0])
     'If Not 3, Then 3'
     """
-    return _rules_between(space, _checked(space, delta), 0.0, check_number("k", k, infinite=True))
+    return rules_between(space, _checked(space, delta), 0.0, check_number("k", k, infinite=True))
 
 
 def _checked(space: FeatureSpace, delta: FloatArray) -> FloatArray:
@@ -327,7 +327,7 @@ def rules_chart(
         edges = _greedy_edges(cost, delta, inputs.dense(), scalars, bounds, rows)
     else:
         ends = np.unique(np.linspace(0, len(bounds) - 1, min(rows, len(bounds))).round().astype(int))
-        edges = _edges(bounds, ends)
+        edges = row_ends(bounds, ends)
     if bounds.size and (scalars <= bounds[0]).any():
         edges = np.concatenate([bounds[:1], edges])  # some flip by additions alone, before any rule
     edges[-1] = np.inf
@@ -359,7 +359,7 @@ def moves_up_to(
     return [tuple(sorted(moves, key=lambda move: -move.cost)) for moves in found]
 
 
-def _edges(bounds: FloatArray, ends: np.ndarray[Any, Any]) -> FloatArray:
+def row_ends(bounds: FloatArray, ends: np.ndarray[Any, Any]) -> FloatArray:
     """Ends of rows whose last breakpoints are these: the next breakpoints, which are the first of the next rows."""
     return np.asarray(np.append(bounds, np.inf)[ends + 1])
 
@@ -370,7 +370,7 @@ def _greedy_edges(
     covered = np.isfinite(scalars)
     Z, scalars = Z[covered], scalars[covered]
     if not len(Z):
-        return _edges(bounds, np.array([len(bounds) - 1]))
+        return row_ends(bounds, np.array([len(bounds) - 1]))
     # paid[e] is the cost of each input if its row ends with breakpoint e; it cannot end before the input has flipped
     paid = np.array([rays.cost_at(cost, Z, delta, np.maximum(scalars, np.nextafter(b, np.inf))) for b in bounds])
     upper = np.append(bounds, np.inf)[1:]
@@ -384,7 +384,7 @@ def _greedy_edges(
             break
         ends.append(pick)
         best = np.minimum(best, paid[pick])
-    return _edges(bounds, np.array(sorted(ends)))
+    return row_ends(bounds, np.array(sorted(ends)))
 
 
 def _rows(
@@ -396,7 +396,7 @@ def _rows(
     for high in edges:
         new = (scalars > low) & (scalars <= high) & np.isfinite(scalars)
         so_far = (scalars <= high) & np.isfinite(scalars)
-        rules = _rules_between(space, delta, low, min(high, needed))
+        rules = rules_between(space, delta, low, min(high, needed))
         if not rules and not new.any() and high < np.inf:
             continue  # a stretch of additions on which nobody flips is merged into the next row
         chart.append(
@@ -415,7 +415,7 @@ def _rows(
     return chart
 
 
-def _rules_between(space: FeatureSpace, delta: FloatArray, low: float, high: float) -> tuple[Rule, ...]:
+def rules_between(space: FeatureSpace, delta: FloatArray, low: float, high: float) -> tuple[Rule, ...]:
     """Rules whose bounds lie in [low, high): those that hold within a row and not in the row before."""
     rules = []
     for s in rays.switches(space, delta):

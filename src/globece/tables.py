@@ -290,6 +290,10 @@ class FrameTable:
 
     def codes(self, name: str, categories: Sequence[Any]) -> tuple[NDArray[np.int64], list[Any]]:
         series = self.frame[name]
+        if series.dtype == nw.String and (encoded := _each_once(series)) is not None:
+            codes, unknown = _look_up(encoded[1], np.zeros(len(encoded[1]), dtype=bool), categories)
+            absent = next((i for i, c in enumerate(categories) if c is None), -1)
+            return np.append(codes, absent)[encoded[0]], unknown
         values, missing = _values(series), _missing(series)
         if series.dtype != nw.Object:
             return _look_up(values, missing, categories)
@@ -360,6 +364,19 @@ def _values(series: nw.Series[Any]) -> list[Any]:
     if series.dtype not in (nw.Object, nw.Unknown):
         return series.to_list()
     return [v.item() if isinstance(v, np.generic) else v for v in series.to_list()]
+
+
+def _each_once(series: nw.Series[Any]) -> tuple[NDArray[np.int64], list[str]] | None:
+    """A column of text as positions in a list of its values, -1 for a missing one; ``None`` where that is not quick."""
+    native = series.to_native()
+    if series.implementation.is_pyarrow() and native.nbytes < 2**31:  # more does not fit in one chunk
+        encoded = native.combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codes.astype(np.int64), encoded.dictionary.to_pylist()
+    if series.implementation.is_pandas():
+        codes, values = native.factorize()
+        return codes.astype(np.int64), values.tolist()
+    return None
 
 
 def _distinct(values: list[Any], name: str, *, typed: bool = True) -> set[Any]:

@@ -65,7 +65,7 @@ MORE = {
     "plots": {"matplotlib"},
     "page": {"anywidget", "traitlets"},
     "web": {"starlette", "uvicorn", "h11"},
-    "distributed": {"dask", "distributed", "pyarrow"},
+    "distributed": {"cloudpickle", "dask", "distributed", "pyarrow", "pyspark"},
     "testing": {"pytest"},
 }
 MORE_INSIDE_A_FUNCTION = {"progress": {"rich"}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -107,9 +108,14 @@ def score(costs: FloatArray, budget: float) -> float:
     """Mean of the minimum costs, where no recourse counts as the budget; it does not depend on the order of rows."""
     if not costs.size:
         return 0.0
-    return float(np.sort(np.minimum(costs, budget)).sum() / costs.size)
+    return _exact_mean(np.minimum(costs, budget))
 
 
 def mean_cost(costs: FloatArray) -> float:
     """Mean of finite costs, which does not depend on their order; ``inf`` if there are none."""
-    return float(np.sort(costs).sum() / costs.size) if costs.size else float("inf")
+    return _exact_mean(costs) if costs.size else float("inf")
+
+
+def _exact_mean(values: FloatArray) -> float:
+    """The mean: the sum is rounded once, so it does not depend on how rows are ordered or split."""
+    return math.fsum(np.ascontiguousarray(values).data) / len(values)
