@@ -339,7 +339,7 @@ class ReLUNetwork(Model):
     @property
     def copied_columns(self) -> tuple[int, ...] | None:
         """The encoded columns that are the network's inputs; ``None`` if its inputs are anything else."""
-        columns = [_copied(source) for source in self.inputs]
+        columns = [_copied(source, self.space) for source in self.inputs]
         return None if None in columns or self.space.rounding.any() else tuple(columns)  # type: ignore[arg-type]
 
 
