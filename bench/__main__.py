@@ -12,7 +12,10 @@ from pathlib import Path
 
 from globece.io.files import write_text
 
-NAMES = ("rays", "exactness", "growth", "directions", "seeds", "protocol", "memory", "ares", "audit", "calibration")
+NAMES = (
+    *("rays", "exactness", "growth", "directions", "seeds", "blackboxes", "unseen", "protocol", "memory", "ares"),
+    *("audit", "calibration", "model_files", "million"),
+)
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
 

@@ -82,8 +82,9 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
     on = case(dataset, kind)
     warm()
     options = (grounds or COMPARED)[dataset]
-    ground = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(**options))
-    inputs = on.rows[on.affected]
+    values = on.space.pack(on.rows)
+    ground = ground_set(on.space, values, ~on.affected, None, AresSettings(**options))
+    inputs = values[on.affected]
     box = as_model(on.model, on.space, compile=False)
     wall, cpu = time.perf_counter(), time.process_time()
     made = evaluate(ground, ground.triples(np.arange(len(ground))), box, inputs, on.cost, BUDGET, Monitor())
@@ -97,7 +98,8 @@ def evaluation(dataset: str, kind: str, grounds: dict[str, dict[str, Any]] | Non
     for t in order:
         conditions = ground.outer.members(made.triples.outer[t]) + ground.inner.members(made.inner_of[t])
         rows = inputs[np.all([codes[:, items.feature_of[i]] == i for i in conditions], axis=0)]
-        after = items.apply(rows, ground.thens.members(ground.pair_then[made.triples.pair[t]]))
+        after = on.space.expand(items.apply(rows, ground.thens.members(ground.pair_then[made.triples.pair[t]])))
+        rows = on.space.expand(rows)
         paid = on.cost.between(rows, after)
         # the library's own rule for "within the budget": sums such as 10.000000000000002 exceed it by rounding alone
         within = paid <= BUDGET * (1 + BUDGET_SLACK)

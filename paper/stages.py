@@ -40,7 +40,7 @@ def reduction(on: Case, supports: Sequence[float] = REDUCTION) -> list[dict[str,
         for reduced in (False, True):
             start = time.perf_counter()
             settings = AresSettings(support=support, reduce_rules=reduced)
-            made[reduced] = ground_set(on.space, on.rows, ~on.affected, None, settings)
+            made[reduced] = ground_set(on.space, on.space.pack(on.rows), ~on.affected, None, settings)
             seconds[reduced] = time.perf_counter() - start
         full, small = made[False], made[True]
         row = {
@@ -117,7 +117,7 @@ def stages(on: Case, settings: Any) -> dict[str, Any]:
     """Size and accuracy of the ground set, accuracy of the rules, and the time of the first stage and of all."""
     try:
         start = time.perf_counter()
-        ground = ground_set(on.space, on.rows, ~on.affected, None, settings)
+        ground = ground_set(on.space, on.space.pack(on.rows), ~on.affected, None, settings)
         generated = time.perf_counter() - start
     except GlobeCEError as error:
         return {"empty": str(error)}

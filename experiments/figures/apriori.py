@@ -25,7 +25,8 @@ def compute(run: Run, dataset: str) -> Data:
     from globece.baselines.items import Items
     from globece.baselines.itemsets import frequent, item_bits
 
-    rows, space = split(dataset)[0], feature_space(dataset)
+    space = feature_space(dataset)
+    rows = space.pack(split(dataset)[0])
     items = Items.of(space, rows, bins=10)
     longest = QUICK_LONGEST if run.quick else LONGEST
     start = time.perf_counter()

@@ -37,9 +37,10 @@ def _curve(on: Any, support: float, orders: int) -> Data:
     from globece.baselines.rule_sets import ground_set
     from globece.progress import Monitor
 
-    ground = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(support=support))
+    values = on.space.pack(on.rows)
+    ground = ground_set(on.space, values, ~on.affected, None, AresSettings(support=support))
     box = as_model(on.own, on.space, favourable=1, rows=on.rows)
-    inputs = on.rows[on.affected]
+    inputs = values[on.affected]
     made = evaluate(ground, ground.triples(np.arange(len(ground))), box, inputs, on.cost, 10.0, Monitor())
     sizes = np.unique(np.geomspace(1, len(ground), 40).round().astype(int))
     shares = np.empty((orders, len(sizes)))

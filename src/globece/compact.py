@@ -104,6 +104,10 @@ class Rows:
             return np.asarray(self.values[:, self.space.features.index(feature)])
         return self.space.feature_values(self.values, feature)
 
+    def by_feature(self) -> FloatArray:
+        """One value per feature: numbers, positions of ordinal features, codes of categories."""
+        return self.values if self.is_compact else self.space.pack(self.values)
+
     def pack(self, Z: FloatArray) -> FloatArray:
         """An encoded matrix in the form of these rows' values."""
         return self.space.pack(Z) if self.is_compact else Z

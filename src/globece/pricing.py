@@ -15,7 +15,7 @@ from globece.bundle import Bundle
 from globece.costs import CostModel
 from globece.kept import Kept
 from globece.parallel import over_rows
-from globece.rays import BUDGET_SLACK
+from globece.rays import BUDGET_SLACK, SWITCH_SLACK
 from globece.space import FloatArray, IntArray
 
 FEW_RAYS = 32_768  # not worth another thread
@@ -84,9 +84,13 @@ def _horizons(  # type: ignore[no-untyped-def]
     for d in range(len(out)):
         most = max(most, first_mover[d + 1] - first_mover[d])
     rates, ends, rooms = np.empty(most), np.empty(most), np.empty(most)
+    most = 0
+    for d in range(len(out)):
+        most = max(most, first_switch[d + 1] - first_switch[d])
+    when, price = np.empty(most), np.empty(most)
     for d in range(len(out)):
         for i in range(a, b):
-            last, lag, n, endless = 0.0, 0.0, 0, False
+            last, lag, n, endless, turns = 0.0, 0.0, 0, False, 0
             for c in range(first_mover[d], first_mover[d + 1]):
                 x, f = Z[i, column[c]], mover[c]
                 if x != x:
@@ -122,6 +126,12 @@ def _horizons(  # type: ignore[no-untyped-def]
                         code = category
                 if bound[q, code] < np.inf:
                     last = max(last, bound[q, code])
+                    j, paid = turns, block_weight[switch[q]]
+                    while j > 0 and when[j - 1] > bound[q, code]:
+                        when[j], price[j] = when[j - 1], price[j - 1]
+                        j -= 1
+                    when[j], price[j] = bound[q, code], paid * paid if squared else paid
+                    turns += 1
             # past the last switch, and past rounding at a range's end
             last = np.inf if endless else np.nextafter(last * (1.0 + 1e-9), np.inf)
             # each feature spends at its rate until it ends
@@ -145,6 +155,14 @@ def _horizons(  # type: ignore[no-untyped-def]
                 n = kept
                 if n == 0:
                     until = np.inf
+            # switches alone may spend more than the budget
+            spent, available = 0.0, budgets[i] * (1.0 + SWITCH_SLACK)
+            available = available * available if squared else available
+            for j in range(turns):
+                spent += price[j]
+                if spent > available:
+                    last = min(last, when[j])
+                    break
             out[d, i] = min(last, until)
 
 

@@ -17,6 +17,7 @@ from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 # Sums of costs such as 0.1 + 0.2 may exceed the budget by rounding alone.
 BUDGET_SLACK = 1e-12
+SWITCH_SLACK = 1e-9  # the same for sums in another order
 
 
 def lower_bounds(delta: FloatArray, permitted: BoolArray | None = None) -> tuple[int, FloatArray]:
@@ -159,7 +160,8 @@ def row_switches(space: FeatureSpace, Z: FloatArray, delta: FloatArray) -> Float
 def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float | FloatArray) -> FloatArray:
     """For each row a k beyond which nothing new can happen within the budget, which may be per row.
 
-    Either the row has moved as far as it can, or its continuous and ordinal features alone have used up the budget.
+    Either the row has moved as far as it can, or its continuous and ordinal features alone have used up the budget, or
+    its switches have.
     """
     space = cost.space
     last = np.zeros(len(Z))  # where all features with a finite range have reached its end
@@ -183,10 +185,22 @@ def horizon(cost: CostModel, Z: FloatArray, delta: FloatArray, budget: float | F
     if bounds.shape[1]:
         last = np.maximum(last, np.where(np.isfinite(bounds), bounds, 0.0).max(axis=1))
     last = np.nextafter(last * (1 + 1e-9), np.inf)  # past the last switch, and past rounding at a range's end
+    overspent = _overspent_by(cost, delta, bounds, budget)
     if not rates:
-        return last
+        return np.minimum(last, overspent)
     until = _spent_by(cost, np.array(rates), np.array(lags), np.array(ends), np.array(rooms), budget)
-    return np.where(endless, until, np.minimum(until, last))
+    return np.minimum(np.where(endless, until, np.minimum(until, last)), overspent)
+
+
+def _overspent_by(cost: CostModel, delta: FloatArray, bounds: FloatArray, budget: float | FloatArray) -> FloatArray:
+    """The k past which switches alone cost more than the budget: ``(rows,)``."""
+    weights = np.array([cost.weight(s.feature) for s in switches(cost.space, delta)])
+    if not weights.size:
+        return np.full(len(bounds), np.inf)
+    power, order = 1 if cost.norm == "l1" else 2, np.argsort(bounds, axis=1, kind="stable")
+    spent, when = np.cumsum(weights[order] ** power, axis=1), np.take_along_axis(bounds, order, axis=1)
+    most = np.broadcast_to(np.asarray(budget * (1 + SWITCH_SLACK)) ** power, len(bounds))
+    return np.asarray(np.where(spent > most[:, None], when, np.inf).min(axis=1))
 
 
 def _spent_by(

@@ -399,13 +399,14 @@ class FeatureSpace(FieldsOnly):
 
     def expand(self, compact: FloatArray) -> FloatArray:
         """The encoded matrix from the result of :meth:`compact`."""
+        if not self.blocks:
+            return np.array(compact, dtype=np.float64)
         Z = np.zeros((len(compact), self.width))
-        each = np.arange(len(compact))
-        for i, f in enumerate(self.features):
-            if f.is_block:
-                Z[each, f.start + compact[:, i].astype(np.int64)] = 1.0
-            else:
-                Z[:, f.start] = compact[:, i]
+        index = [i for i, f in enumerate(self.features) if f.is_block]
+        hot = compact[:, index].astype(np.int64) + [f.start for f in self.blocks]
+        Z.reshape(-1)[hot + self.width * np.arange(len(Z))[:, None]] = 1.0
+        index = [i for i, f in enumerate(self.features) if not f.is_block]
+        Z[:, [f.start for f in self.scalars]] = compact[:, index]
         return Z
 
     def pack(self, Z: FloatArray) -> FloatArray:

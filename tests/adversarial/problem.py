@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import globece as gce
 from globece.errors import GlobeCEWarning, InvalidParameterError, VerificationError
 from tests.adversarial import asks, oracle, pipelines, rows, tables
+from tests.adversarial.memory import limited
 from tests.adversarial.oracle import Case, Failure
 from tests.adversarial.walk import Walk
 
@@ -54,10 +55,11 @@ def solve(seed: int, *, large: bool = False) -> Report:
     """Draw the problem of a seed, ask, and check the answers."""
     started = time.perf_counter()
     try:
-        case = draw(seed, large=large)
+        with limited():
+            case = draw(seed, large=large)
     except pipelines.Untrainable as why:
         return Report(seed, "-", "untrainable", str(why)[:200])
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, limited():
         warnings.simplefilter("always")
         answer = _answered(case)
     seconds = time.perf_counter() - started

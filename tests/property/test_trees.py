@@ -14,7 +14,7 @@ from globece.models.inputs import Input, Lookup, Number, Steps
 from globece.models.trees.compiling import Category, Conversion, TreeTable
 from globece.models.trees.decision_rule import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_SINGLE
 from globece.models.trees.ensemble import TreeEnsemble
-from globece.models.trees.kernel import LINEAR, WHOLE, flip_at, value_at
+from globece.models.trees.slots import LINEAR, WHOLE, flip_at, value_at
 from globece.models.trees.plain import plain_favourable, plain_first_flip
 from globece.models.trees.reading import Reading
 from globece.space import Feature, FeatureSpace

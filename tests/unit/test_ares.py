@@ -98,8 +98,9 @@ def test_missing_numbers_have_no_item_and_stay_missing() -> None:
 def test_itemsets_are_those_of_mlxtend(support: float) -> None:
     patterns = pytest.importorskip("mlxtend.frequent_patterns")
     X = matrix(300)
-    items = Items.of(matrix_space(X), X)
-    bits = item_bits(items.codes(X), len(items))
+    values = matrix_space(X).pack(X)
+    items = Items.of(matrix_space(X), values)
+    bits = item_bits(items.codes(values), len(items))
     ours = frequent(bits, items.feature_of, len(X), support=support, max_length=4, limit=10_000)
     table = pd.DataFrame(unpack(bits, len(X)).T)
     theirs = patterns.apriori(table, min_support=support, max_len=4)
@@ -145,10 +146,12 @@ def listed(ground: GroundSet) -> set[tuple[Any, ...]]:
 def test_the_ground_set_is_the_appendix_s_loop(reduce: bool) -> None:
     X = matrix(300)
     space = matrix_space(X, whole=[])
-    Z, settings = space.encode(X), AresSettings(support=0.1, bins=3, max_width=4, reduce_rules=reduce)
-    ground = ground_set(space, Z, approve_matrix(X) == 1, None, settings)
+    values, settings = space.compact(X), AresSettings(support=0.1, bins=3, max_width=4, reduce_rules=reduce)
+    ground = ground_set(space, values, approve_matrix(X) == 1, None, settings)
     items = ground.items
-    rules = frequent(item_bits(items.codes(Z), len(items)), items.feature_of, 300, support=0.1, max_length=3, limit=999)
+    rules = frequent(
+        item_bits(items.codes(values), len(items)), items.feature_of, 300, support=0.1, max_length=3, limit=999
+    )
     expected = plain_triples(items, [rules.members(i) for i in range(len(rules))], 4)
     assert listed(ground) == expected
     assert len(ground) == len(expected)
@@ -171,17 +174,19 @@ def test_ground_sets_are_as_large_as_the_reference_s(
 ) -> None:
     on = case(dataset, "lr")
     settings = AresSettings(support=support, then_support=then_support)
-    full = ground_set(on.space, on.rows, ~on.affected, None, settings)
+    full = ground_set(on.space, on.space.pack(on.rows), ~on.affected, None, settings)
     assert len(full) == size
     if then_support is None:
-        reduced = ground_set(on.space, on.rows, ~on.affected, None, AresSettings(support=support, reduce_rules=True))
+        reduced = ground_set(
+            on.space, on.space.pack(on.rows), ~on.affected, None, AresSettings(support=support, reduce_rules=True)
+        )
         assert len(reduced) == size
         assert len(reduced.inner) <= len(full.inner)
 
 
 def test_rl_reduction_leaves_out_single_combinations() -> None:
     X = matrix(50)
-    items = Items.of(matrix_space(X), X)
+    items = Items.of(matrix_space(X), matrix_space(X).pack(X))
     reduced = reduce_rules(items, itemsets([(0,), (1,), (int(items.starts[3]),)]))
     assert [reduced.members(i) for i in range(len(reduced))] == [(0,), (1,)]
 
@@ -189,18 +194,22 @@ def test_rl_reduction_leaves_out_single_combinations() -> None:
 def test_then_generation_gives_the_combinations_that_rows_have() -> None:
     X = matrix(300)
     space = matrix_space(X)
-    few = ground_set(space, X, approve_matrix(X) == 1, None, AresSettings(support=0.2))
-    more = ground_set(space, X, approve_matrix(X) == 1, None, AresSettings(support=0.2, then_support=1 / 300))
+    few = ground_set(space, space.pack(X), approve_matrix(X) == 1, None, AresSettings(support=0.2))
+    more = ground_set(
+        space, space.pack(X), approve_matrix(X) == 1, None, AresSettings(support=0.2, then_support=1 / 300)
+    )
     assert listed(few) < listed(more)
-    rare = ground_set(space, X, approve_matrix(X) == 1, None, AresSettings(support=0.2, then_support=0.2))
+    rare = ground_set(space, space.pack(X), approve_matrix(X) == 1, None, AresSettings(support=0.2, then_support=0.2))
     assert len(rare) < len(more)
 
 
 def test_thens_from_favourable_rows_only() -> None:
     X = matrix(300)
     space, good = matrix_space(X), approve_matrix(X) == 1
-    ground = ground_set(space, X, good, None, AresSettings(support=0.2, thens_from="favourable", then_support=0.001))
-    codes = ground.items.codes(X[good])
+    ground = ground_set(
+        space, space.pack(X), good, None, AresSettings(support=0.2, thens_from="favourable", then_support=0.001)
+    )
+    codes = ground.items.codes(space.pack(X)[good])
     for i in range(len(ground.thens)):
         assert any(set(ground.thens.members(i)) <= set(row.tolist()) for row in codes)
 
@@ -209,7 +218,7 @@ def test_features_need_not_match_when_the_constraint_is_lifted() -> None:
     X = matrix(200)
     space = matrix_space(X)
     settings = AresSettings(support=0.2, bins=3, match_features=False)
-    ground = ground_set(space, X, approve_matrix(X) == 1, None, settings)
+    ground = ground_set(space, space.pack(X), approve_matrix(X) == 1, None, settings)
     features = [
         {int(ground.items.feature_of[i]) for i in s.members(k)}
         for s, k in ((ground.inner, ground.pair_inner[0]), (ground.thens, ground.pair_then[0]))
@@ -236,8 +245,9 @@ def test_bits_say_what_one_predict_per_triple_says() -> None:
     Z, cost = space.encode(X), CostModel.bins(space)
     box = as_model(approve, space, compile=False)
     good = box.favourable(Z)
-    ground = ground_set(space, Z, good, None, AresSettings(support=0.08, bins=3))
-    inputs = Z[~good]
+    values = space.pack(Z)
+    ground = ground_set(space, values, good, None, AresSettings(support=0.08, bins=3))
+    inputs = values[~good]
     numbers = np.random.default_rng(0).choice(len(ground), 200, replace=False)
     made = evaluate(ground, ground.triples(numbers), box, inputs, cost, 10.0, Monitor(), batch_rows=100)
     items, codes = ground.items, ground.items.codes(inputs)
@@ -246,9 +256,9 @@ def test_bits_say_what_one_predict_per_triple_says() -> None:
         inner = ground.inner.members(made.inner_of[t])
         then = ground.thens.members(ground.pair_then[made.triples.pair[t]])
         match = np.array([set(outer) | set(inner) <= set(row.tolist()) for row in codes])
-        after = items.apply(inputs, then)
+        after = space.expand(items.apply(inputs, then))
         flips = match & box.favourable(after)
-        paid = cost.between(inputs, after)
+        paid = cost.between(Z[~good], after)
         flips &= paid <= 10.0
         assert made.counts[t] == flips.sum()
         assert np.array_equal(made.costs(t), np.where(flips, paid, np.inf))
@@ -261,12 +271,12 @@ def test_gains_are_those_of_the_plain_twin() -> None:
     Z = space.encode(X)
     box = as_model(approve_matrix, space, compile=False)
     good = box.favourable(Z)
-    ground = ground_set(space, Z, good, None, AresSettings(support=0.1, bins=5))
+    ground = ground_set(space, space.pack(Z), good, None, AresSettings(support=0.1, bins=5))
     which = np.random.default_rng(1).choice(len(ground), 60, replace=False)
     objectives: tuple[Objective, ...] = (AccuracyCost(0.1), AccuracyCost(), FourTerms(1, 2, 0.5, 0.25))
     for norm, objective in product(get_args(Norm), objectives):
         cost = CostModel.bins(space, norm=norm)
-        made = evaluate(ground, ground.triples(which), box, Z[~good], cost, 10.0, Monitor())
+        made = evaluate(ground, ground.triples(which), box, space.pack(Z)[~good], cost, 10.0, Monitor())
         ledger = Ledger(made, objective.terms(made, cost, 20))
         standing = ledger.standing([3, 17, 40])
         some = np.arange(41, 60)
@@ -281,8 +291,8 @@ def test_the_four_terms_are_the_original_s() -> None:
     Z, cost = space.encode(X), CostModel.bins(space, weights={"income": 2.0})
     box = as_model(approve_matrix, space, compile=False)
     good = box.favourable(Z)
-    inputs = Z[~good]
-    ground = ground_set(space, Z, good, None, AresSettings(support=0.1, bins=5))
+    inputs = space.pack(Z)[~good]
+    ground = ground_set(space, space.pack(Z), good, None, AresSettings(support=0.1, bins=5))
     made = evaluate(ground, ground.triples(np.arange(0, len(ground), 7)), box, inputs, cost, 10.0, Monitor())
     rules, weights = [1, 5, 9], (1.0, 3.0, 0.5, 0.25)
     terms = FourTerms(*weights).terms(made, cost, 20)
@@ -314,9 +324,9 @@ def test_local_search_finds_the_best_small_set(options: dict[str, int]) -> None:
     Z, cost = space.encode(X), CostModel.bins(space)
     box = as_model(approve_matrix, space, compile=False)
     good = box.favourable(Z)
-    ground = ground_set(space, Z, good, None, AresSettings(support=0.15, bins=4))
+    ground = ground_set(space, space.pack(Z), good, None, AresSettings(support=0.15, bins=4))
     which = np.random.default_rng(0).choice(len(ground), 40, replace=False)
-    made = evaluate(ground, ground.triples(which), box, Z[~good], cost, 10.0, Monitor())
+    made = evaluate(ground, ground.triples(which), box, space.pack(Z)[~good], cost, 10.0, Monitor())
     terms = AccuracyCost(0.1).terms(made, cost, 2)
     ledger = Ledger(made, terms)
     best = max(ledger.standing([i, j]).total for i in range(40) for j in range(i)) / terms.scale

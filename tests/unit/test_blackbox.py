@@ -6,12 +6,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from globece import CostModel, FeatureSpace, Settings, as_model, explain, rays
+from globece.case.affected import Affected
 from globece.errors import InvalidParameterError, ModelError
 from globece.models.decision import decision
+from globece.search.stand_in import StandIn, can_stand_in
 from tests.problems import approve, mixed_frame, mixed_space
 
 X = mixed_frame(120)
@@ -240,3 +247,122 @@ def test_a_model_that_changes_its_input_does_no_harm() -> None:
 def test_each_parameter_given_rubbish_says_so(model: object, arguments: dict, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         decision(model, **arguments)
+
+
+# -- scores ----------------------------------------------------------------------------------------------------------
+
+
+def searched_twice(model: Any, rows: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Scalars of the same rays by scores and by decisions alone, and how many rows each asked about."""
+    space = FeatureSpace.from_matrix(rows)
+    guided = as_model(model, space, favourable=1, compile=False)
+    labels = as_model(lambda Z: model.predict(Z), space, favourable=1)
+    affected = rows[~guided.favourable(rows)][:150]
+    D, limit = random_directions(space, 6, seed), np.full((6, len(affected)), 8.0)
+    assert guided.guide is not None
+    assert labels.guide is None
+    counts = []
+    for box in (guided, labels):
+        before = box.decide.tally.rows
+        k = box.first_flip(affected, D, limit)
+        counts.append((k, box.decide.tally.rows - before))
+    (k, few), (expected, many) = counts
+    for delta, scalars in zip(D, k, strict=True):
+        found = np.isfinite(scalars)
+        assert (model.predict(rays.positions(space, affected[found], delta, scalars[found])) == 1).all()
+    return k, expected, few, many
+
+
+@pytest.mark.parametrize("kind", ["svc", "network", "process"])
+def test_scores_find_what_decisions_find_with_a_quarter_of_the_rows(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(400, 5))
+    wanted = (rows[:, 0] + np.sin(2.0 * rows[:, 1]) + rows[:, 2] * rows[:, 3] > 1.0).astype(int)
+    model = {
+        "svc": SVC(),
+        "network": MLPClassifier((16,), activation="tanh", solver="lbfgs", alpha=0.1, random_state=0, max_iter=2000),
+        "process": GaussianProcessRegressor(RBF(1.5), alpha=0.5, optimizer=None),
+    }[kind].fit(rows, wanted)
+    if kind == "process":
+        model = Graded(model)
+    k, expected, few, many = searched_twice(model, rows)
+    assert 4 * few < many
+    # a favourable stretch that is shorter than the points are apart may be passed over, which is rare
+    later = k > expected * (1.0 + 1e-5)
+    assert later.mean() < 0.005
+    assert not (k < expected * (1.0 - 1e-5)).mean() > 0.005
+    same = np.isfinite(k) & ~later & (k > expected * (1.0 - 1e-5))
+    assert same.any()
+    np.testing.assert_allclose(k[same], expected[same], rtol=2e-6)
+
+
+class Graded:
+    """A regressor as a classifier with scores, and nothing else."""
+
+    def __init__(self, regressor: Any) -> None:
+        self.regressor, self.classes_ = regressor, np.array([0, 1])
+
+    def decision_function(self, rows: np.ndarray) -> np.ndarray:
+        return self.regressor.predict(rows) - 0.5
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        return (self.decision_function(rows) >= 0.0).astype(int)
+
+
+def test_scores_in_steps_or_that_contradict_decisions_do_not_replace_them() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(400, 3))
+    wanted = (rows.sum(axis=1) > 1.0).astype(int)
+    space = FeatureSpace.from_matrix(rows, ranges="unbounded")
+    neighbours = as_model(KNeighborsClassifier(9).fit(rows, wanted), space, compile=False)
+    assert neighbours.guide is not None
+    assert not neighbours.guide.is_gradual
+
+    class Strict(Graded):
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return (self.decision_function(rows) >= -0.2).astype(int)
+
+    box = as_model(Strict(Ridge().fit(rows, wanted)), space, favourable=1, compile=False)
+    assert box.guide is None
+    affected, D = rows[~box.favourable(rows)], random_directions(space, 3)
+    k = box.first_flip(affected, D, np.full((3, len(affected)), 8.0))
+    assert box.favourable(rays.positions(space, affected[np.isfinite(k[0])], D[0], k[0][np.isfinite(k[0])])).all()
+
+
+def test_scores_that_cost_far_more_than_decisions_are_not_asked_for() -> None:
+    model = make_pipeline(GaussianProcessClassifier(optimizer=None)).fit(numbers, labels)
+    box = as_model(model, FeatureSpace.from_matrix(numbers), compile=False)
+    assert box.guide is None
+    assert box.decide.tally.calls == 0
+
+
+def test_while_looking_around_each_row_is_asked_about_once() -> None:
+    asked: list[np.ndarray] = []
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        asked.append(np.array(rows))
+        return (rows[:, 0] + rows[:, 1] > 3.0).astype(int)
+
+    rows = np.random.default_rng(0).integers(0, 3, (40, 2)).astype(float)
+    space = FeatureSpace.from_matrix(rows, ranges="unbounded", whole=["x0", "x1"])
+    box = as_model(model, space).rough(16)
+    D = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 1.0]])
+    first = box.first_flip(rows, D, np.full((3, 40), 6.0))
+    every = np.vstack(asked)
+    assert len(np.unique(every, axis=0)) == len(every)
+    again = box.first_flip(rows, D, np.full((3, 40), 6.0))
+    np.testing.assert_array_equal(first, again)
+    assert len(np.vstack(asked)) == len(every)
+
+
+def test_trees_stand_in_where_values_are_missing() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(900, 3))
+    rows[rng.random(900) < 0.1, 0] = np.nan
+    model = as_model(lambda Z: (np.nan_to_num(Z[:, 0]) + Z[:, 1] > 1.0).astype(int), FeatureSpace.from_matrix(rows))
+    affected = rows[~model.favourable(rows)]
+    problem = Affected(model, affected, CostModel.bins(model.space), 10.0)
+    assert can_stand_in(problem)
+    trees = StandIn(problem, 0).fitted()
+    assert trees is not None
+    assert (trees.favourable(rows) == model.favourable(rows)).mean() > 0.95

@@ -263,8 +263,8 @@ def test_as_a_program(folder: Path) -> None:
     done = subprocess.run(
         [program, "explain", "x.csv", "--model", "m.onnx"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: cannot load 'm.onnx': ONNX models are not supported yet")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: cannot load a model from 'm.onnx': it does not exist")
     assert done.stdout == ""
 
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from globece import Explanation, FeatureSpace, compact, explain
+from globece.baselines import AresSettings, RecourseSet, ares, fast_ares
 from globece.case.posing import compiled_on
 from globece.compact import Rows
 from globece.errors import GlobeCEWarning
@@ -180,3 +181,40 @@ def test_memory_does_not_grow_with_the_matrix(monkeypatch: pytest.MonkeyPatch) -
     peak(2_000)  # what is compiled and cached once
     more = peak(32_000) - peak(8_000)
     assert more < 0.25 * 24_000 * 303 * 8  # a quarter of the matrix of the rows that are added
+
+
+def test_rules_over_compact_rows_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, space, asked = mixed_frame(200), mixed_space(), AresSettings(support=0.05, bins=4)
+    plain = ares(approve, X, space=space, rng=0, ares_settings=asked)
+    always_compact(monkeypatch, 7, space.width)
+    short = ares(approve, X, space=space, rng=0, ares_settings=asked)
+    assert short.encoded.is_compact
+    assert short.rules == plain.rules
+    for name in ("inputs", "matches", "costs"):
+        np.testing.assert_array_equal(getattr(short, name), getattr(plain, name))
+    assert short.by_group() == plain.by_group()
+    assert short.by_group("job") == plain.by_group("job")
+    pd.testing.assert_frame_equal(short.counterfactuals().after, plain.counterfactuals().after)
+    assert short.apply(X).score == plain.apply(X).score
+    again = RecourseSet.from_json(short.to_json())
+    np.testing.assert_array_equal(again.matches, plain.matches)
+
+
+def test_memory_of_rules_does_not_grow_with_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "DENSE", 4 * 2**20)
+    monkeypatch.setattr(compact, "CHUNK", 2 * 2**20)
+
+    def peak(n: int) -> int:
+        model, X = wide(n, 300)
+        space = FeatureSpace.from_frame(X)
+        tracemalloc.start()
+        try:
+            found = fast_ares(model, X, space=space, rng=0)
+            found.counterfactuals()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(2_000)  # what is compiled and cached once
+    more = peak(16_000) - peak(4_000)
+    assert more < 0.25 * 12_000 * 303 * 8  # a quarter of the matrix of the rows that are added

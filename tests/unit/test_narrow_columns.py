@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.impute import KNNImputer
-from sklearn.linear_model import Ridge
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, RobustScaler
 from sklearn.svm import SVC
@@ -147,3 +147,18 @@ def test_recourse_right_at_the_end_of_a_range_is_kept(kept: str) -> None:
     X = np.column_stack([np.linspace(0.0, 5.0, 60), np.zeros(60)]).astype(kept)
     ex = gce.explain(lambda A: (np.asarray(A)[:, 0] >= 5.0).astype(int), X, rng=0, budget=100.0)
     assert (ex.n_affected, ex.coverage) == (59, 1.0)
+
+
+@pytest.mark.parametrize("other", ["float64", "int64", "float16"])
+def test_what_fills_a_narrow_column_has_the_type_of_the_columns_together(other: str) -> None:
+    """One wide column makes doubles of all of them, and what fills a gap is not rounded then."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": (50.123 + 3.0 * rng.normal(size=300)).astype("float16"), "b": np.arange(300) % 9})
+    X["b"] = X["b"].astype(other)
+    y = X["a"].astype(float) - 50 + X["b"].astype(float) > 4
+    X.loc[::4, "a"] = np.nan
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(X, y)
+    space = gce.FeatureSpace.from_frame(X)
+    compiled = gce.as_model(model, space, rows=space.encode(X))
+    assert compiled.exact
+    np.testing.assert_allclose(compiled.margin(space.encode(X)), model.decision_function(X), rtol=0.0, atol=1e-9)

@@ -176,7 +176,7 @@ def test_ctrl_c_in_the_last_stage_leaves_the_others_unknown(monkeypatch: pytest.
 
 def test_after_ctrl_c_in_the_search_everybody_is_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     from globece.case import scaling
-    from globece.directions import climbing
+    from globece.directions import judging
 
     known, calls = scaling.scale, []
 
@@ -186,7 +186,7 @@ def test_after_ctrl_c_in_the_search_everybody_is_scaled(monkeypatch: pytest.Monk
             raise KeyboardInterrupt
         return known(*given, **more)
 
-    monkeypatch.setattr(climbing, "scale", scale)
+    monkeypatch.setattr(judging, "scale", scale)
     many = np.vstack([X] * 8)
     ex = gce.explain(lambda rows: (rows[:, :3].sum(axis=1) > 0.5).astype(int), many, rng=0)
     assert any("interrupted" in note for note in ex.provenance.notes)

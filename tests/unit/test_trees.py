@@ -465,7 +465,7 @@ def test_catboost_with_its_own_categories() -> None:
     frame = pd.DataFrame(X, columns=COLUMNS).astype({"whole": int})
     estimator = catboost_model(cat_features=[2]).fit(frame, labels(X))
     space = FeatureSpace.from_matrix(X, columns=COLUMNS, groups=GROUPS)
-    with pytest.raises(ModelError, match="categorical_features"):
+    with pytest.raises(ModelError, match=r"'whole'. by category, and they are not plain categorical columns"):
         TreeEnsemble.from_model(estimator, space, identity(10), favourable=1)
 
 

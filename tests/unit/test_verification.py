@@ -209,6 +209,31 @@ def test_ties_that_the_batch_decides_are_no_counterfactuals() -> None:
     assert np.isfinite(scaled.scalar[1]).all()
 
 
+class Jumping:
+    """A model in steps, as trees are, that lowers the score of the rows with a flag if it is asked about them alone."""
+
+    classes_ = np.array([0, 1])
+
+    def decision_function(self, rows: Any) -> Any:
+        lower = (rows[:, 1] > 0.5) & (rows[:, 0] < 3.0) & (len(rows) == 1)
+        return np.where(rows[:, 0] > 5.0, 1.0, np.where(rows[:, 0] > 1.0, 0.02, -0.1)) - lower
+
+    def predict(self, rows: Any) -> Any:
+        return (self.decision_function(rows) > 0.0).astype(int)
+
+
+def test_a_jump_of_one_row_moves_no_other() -> None:
+    """How much a score varies from batch to batch is a matter of its row."""
+    rows = np.zeros((40, 2))
+    rows[7, 1] = 1.0
+    space = FeatureSpace.from_matrix(np.vstack([rows, [9.0, 1.0]]), columns=["x", "flag"], immutable=["flag"])
+    problem = Affected(as_model(Jumping(), space, compile=False), rows, globece.CostModel.bins(space), 1000.0)
+    directions = np.array([[1.0, 0.0]])
+    scaled = confirmed(problem, directions, scale(problem, directions))
+    assert scaled.scalar[0, 7] >= 3.0
+    assert np.delete(scaled.scalar[0], 7).max() < 1.0 + 1e-5
+
+
 def test_asking_again_costs_little() -> None:
     model, space = Alone(0.0), matrix_space(X)
     problem = Affected(as_model(model, space, favourable=True), X[X[:, 0] < 2], globece.CostModel.bins(space), 1000.0)

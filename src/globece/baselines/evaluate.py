@@ -1,8 +1,8 @@
 """Evaluate the ground set: every distinct change is predicted once, and every triple is bit operations from then on.
 
 A counterfactual depends on the change and the row, not on the triple. So the model is called on each distinct change of
-the rows that some triple applies it to, several changes per call; outcomes are stored as packed bits, costs as one row
-per item. A triple covers ``outer & inner & flips``, without calling the model again.
+the rows that some triple applies it to, several changes per call; outcomes are stored as packed bits, and costs item by
+item. A triple covers ``outer & inner & flips``, without calling the model again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from globece.baselines.ground_set import GroundSet, Triples
+from globece.baselines.item_costs import ItemCosts
 from globece.baselines.itemsets import BIT, DE_BRUIJN, NO_ITEM, Words, item_bits, pack, unpack
 from globece.costs import CostModel
 from globece.models.base import Model
@@ -43,7 +44,7 @@ class Evaluated:
     flips
         For each distinct change the inputs to which it gives the favourable outcome within the budget.
     item_costs
-        Cost of each item for each input, before the norm; zeros for items in no change.
+        Cost of each item for each input, before the norm.
     l2
         Whether the features' costs combine as a Euclidean length.
     budget
@@ -58,7 +59,7 @@ class Evaluated:
     outer: Words
     inner: Words
     flips: Words
-    item_costs: FloatArray
+    item_costs: ItemCosts
     l2: bool
     budget: float
     complete: bool = True
@@ -127,7 +128,7 @@ class Evaluated:
         """Cost of a change for each input, whether it flips or not."""
         total = np.zeros(self.n)
         for item in self.ground.changes.members(change):
-            part = self.item_costs[item]
+            part = self.item_costs.of_item(item)
             total += part * part if self.l2 else part
         return np.sqrt(total) if self.l2 else total
 
@@ -145,7 +146,7 @@ def evaluate(
     ground: GroundSet,
     triples: Triples,
     model: Model,
-    Z: FloatArray,
+    values: FloatArray,
     cost: CostModel,
     budget: float,
     monitor: Monitor,
@@ -158,8 +159,8 @@ def evaluate(
     ----------
     ground, triples
         The ground set, and those of its triples to evaluate.
-    model, Z
-        The model, and the affected inputs, encoded.
+    model, values
+        The model, and the affected inputs, with one value per feature.
     cost, budget
         What a change costs, and the most that recourse may cost.
     monitor
@@ -167,18 +168,16 @@ def evaluate(
     batch_rows
         Most counterfactuals in one call of the model; it does not change results.
     """
-    items, n = ground.items, len(Z)
-    batch_rows = min(batch_rows, max(256, BATCH_NUMBERS // Z.shape[1]))
-    codes = items.codes(Z)
+    items, n = ground.items, len(values)
+    batch_rows = min(batch_rows, max(256, BATCH_NUMBERS // items.space.width))
+    codes = items.codes(values)
     of_items = item_bits(codes, len(items))
     outer, inner = ground.outer.bits(of_items), ground.inner.bits(of_items)
     used = np.unique(ground.changes.items[np.unique(ground.pair_change[triples.pair])])
     used = used[used != NO_ITEM]
-    item_costs = np.zeros((len(items), n))
     may = np.full((len(items), outer.shape[1]), np.iinfo(np.uint64).max, dtype=np.uint64)
     for item in used:
-        item_costs[item] = items.cost(cost, item, Z, codes)
-        may[item] = pack(items.allowed(item, Z, codes))
+        may[item] = pack(items.allowed(item, values, codes))
     evaluated = Evaluated(
         ground,
         triples,
@@ -186,15 +185,17 @@ def evaluate(
         outer,
         inner,
         np.zeros((len(ground.changes), outer.shape[1]), dtype=np.uint64),
-        item_costs,
+        ItemCosts.of(items, used, cost, values, codes),
         cost.norm == "l2",
         budget,
     )
-    complete = _predict(evaluated, model, Z, may, monitor, batch_rows)
+    complete = _predict(evaluated, model, values, may, monitor, batch_rows)
     return evaluated if complete else replace(evaluated, complete=False)
 
 
-def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, monitor: Monitor, batch_rows: int) -> bool:
+def _predict(
+    evaluated: Evaluated, model: Model, values: FloatArray, may: Words, monitor: Monitor, batch_rows: int
+) -> bool:
     """Fill in the flips; ``False`` if time was up before the end."""
     ground, changes = evaluated.ground, evaluated.ground.changes
     order = np.argsort(evaluated.change_of, kind="stable")
@@ -203,7 +204,7 @@ def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, moni
     rows_waiting = 0
     asked = [part for part in np.split(order, bounds) if part.size]
     step = max(1, CHUNK_WORDS // max(evaluated.outer.shape[1], 1))
-    after = np.empty((batch_rows, Z.shape[1]))  # one batch of counterfactuals, overwritten by the next
+    after = np.empty((batch_rows, values.shape[1]))  # one batch of counterfactuals, overwritten by the next
 
     def ask() -> None:
         nonlocal rows_waiting
@@ -212,10 +213,10 @@ def _predict(evaluated: Evaluated, model: Model, Z: FloatArray, may: Words, moni
         start = 0
         for c, rows in waiting:
             part = after[start : start + len(rows)]
-            np.take(Z, rows, axis=0, out=part, mode="clip")  # clip: other modes allocate a buffer
+            np.take(values, rows, axis=0, out=part, mode="clip")  # clip: other modes allocate a buffer
             ground.items.apply_to(part, changes.members(c))
             start += len(rows)
-        answers = model.favourable(after[:start])
+        answers = model.favourable(ground.items.space.expand(after[:start]))
         start = 0
         for c, rows in waiting:
             flags = np.zeros(evaluated.n, dtype=bool)
@@ -267,10 +268,11 @@ def _sum_costs(
     inner: Words,
     flips: Words,
     items: IntArray,
-    item_costs: FloatArray,
+    item_costs: ItemCosts,
     l2: bool,
     out: FloatArray,
 ) -> None:
+    place, table, weight, feature, codes = item_costs  # not a function of these: it would not be inlined
     for t in range(len(outer_of)):
         a, b, c = outer_of[t], inner_of[t], change_of[t]
         for w in range(outer.shape[1]):
@@ -284,7 +286,9 @@ def _sum_costs(
                     item = items[c, j]
                     if item < 0:
                         break
-                    part = item_costs[item, i]
+                    row = place[item]
+                    other = codes[i, feature[item]] != item
+                    part = table[row, i] if row >= 0 else weight[item] * other
                     cost += part * part if l2 else part
                 out[t] += np.sqrt(cost) if l2 else cost
 

@@ -1,7 +1,9 @@
 """Items: the values that an If or a Then can name: categories, and bins of continuous features.
 
 To AReS a row consists of its items. A Then leaves a row that has the item unchanged, and moves any other to the middle
-of the bin (as in the paper) or to the nearest value in it.
+of the bin (as in the paper) or to the nearest value in it. Rows are taken with one value per feature (a number, the
+position of an ordinal value or the code of a category; see :meth:`globece.space.FeatureSpace.pack`), since a feature of
+900 categories takes 900 columns of the encoded matrix.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class Items:
     def of(
         cls,
         space: FeatureSpace,
-        Z: FloatArray,
+        values: FloatArray,
         *,
         bins: int = 10,
         binning: Binning = "equal",
@@ -83,8 +85,8 @@ class Items:
         ----------
         space
             The space.
-        Z
-            Encoded rows whose range, or whose quantiles, the bins divide.
+        values
+            Rows whose range, or whose quantiles, the bins divide: ``(rows, features)``.
         bins
             Number of bins of a continuous feature; fewer if some would coincide.
         binning
@@ -108,7 +110,7 @@ class Items:
         listed: list[Item] = []
         for index, f in enumerate(space.features):
             if f.kind == "continuous":
-                listed += _bins(index, f, Z[:, f.start], bins, binning)
+                listed += _bins(index, f, values[:, index], bins, binning)
             else:
                 listed += [Item(index, c) for c in range(len(f.categories))]
         return cls(space, tuple(listed), target)
@@ -127,24 +129,24 @@ class Items:
         """Each feature's first item, and the number of items at the end."""
         return np.searchsorted(self.feature_of, np.arange(len(self.space.features) + 1))
 
-    def codes(self, Z: FloatArray) -> IntArray:
+    def codes(self, values: FloatArray) -> IntArray:
         """The item of each row and feature, -1 where a number is missing: ``(rows, features)``."""
-        out = np.empty((len(Z), len(self.space.features)), dtype=np.int64)
+        out = np.empty(values.shape, dtype=np.int64)
         for index, f in enumerate(self.space.features):
             start, stop = self.starts[index : index + 2]
+            x = values[:, index]
             if f.kind == "continuous":
-                x = Z[:, f.start]
                 inner = np.array([item.high for item in self.listed[start : stop - 1]])
-                out[:, index] = np.where(np.isnan(x), MISSING, start + np.searchsorted(inner, x, side="left"))
+                place = np.searchsorted(inner, x, side="left")
             else:
-                code = self.space.codes(Z, f)
-                out[:, index] = np.where(code < 0, MISSING, start + code)
+                place = np.nan_to_num(x).astype(np.int64)
+            out[:, index] = np.where(np.isnan(x), MISSING, start + place)
         return out
 
     # -- the effect of a Then ------------------------------------------------------------------------------------
 
     def moved(self, item: int, x: FloatArray) -> FloatArray:
-        """Values of a continuous or ordinal feature after the item was made true; missing stays missing."""
+        """Values of the item's feature after it was made true; missing stays missing."""
         it = self.listed[item]
         if it.category >= 0:
             return np.where(np.isnan(x), x, float(it.category))
@@ -152,29 +154,26 @@ class Items:
         end = np.clip(x, it.first, it.last) if self.target == "nearest" else np.full(len(x), it.middle)
         return np.where(inside, x, end)
 
-    def apply(self, Z: FloatArray, change: Iterable[int]) -> FloatArray:
-        """Encoded rows with these items made true."""
-        out = Z.copy()
+    def apply(self, values: FloatArray, change: Iterable[int]) -> FloatArray:
+        """Rows with these items made true."""
+        out = values.copy()
         self.apply_to(out, change)
         return out
 
-    def apply_to(self, rows: FloatArray, change: Iterable[int]) -> None:
+    def apply_to(self, values: FloatArray, change: Iterable[int]) -> None:
         """Make these items true in place; at most one item per feature."""
         for item in change:
-            f = self.space.features[self.listed[item].feature]
-            if f.is_block:
-                rows[:, f.columns] = 0.0
-                rows[:, f.start + self.listed[item].category] = 1.0
-            else:
-                rows[:, f.start] = self.moved(item, rows[:, f.start])
+            index = self.listed[item].feature
+            values[:, index] = self.moved(item, values[:, index])
 
-    def allowed(self, item: int, Z: FloatArray, codes: IntArray) -> BoolArray:
+    def allowed(self, item: int, values: FloatArray, codes: IntArray) -> BoolArray:
         """Rows that have the item, or that the constraints allow to move there."""
         it = self.listed[item]
         f, code = self.space.features[it.feature], codes[:, it.feature]
-        may = np.full(len(Z), self.reachable(item)) & (code != MISSING)
+        may = np.full(len(values), self.reachable(item)) & (code != MISSING)
         if f.sense and may.any():
-            may &= f.sense * (self.moved(item, Z[:, f.start]) - Z[:, f.start]) >= 0
+            x = values[:, it.feature]
+            may &= f.sense * (self.moved(item, x) - x) >= 0
         return np.asarray(may | (code == item))
 
     def reachable(self, item: int) -> bool:
@@ -196,12 +195,13 @@ class Items:
         way = np.sign(index[None, :] - index[:, None])
         return np.asarray(np.eye(len(self), dtype=bool) | (same & able[None, :] & (sense * way >= 0)))
 
-    def cost(self, cost: CostModel, item: int, Z: FloatArray, codes: IntArray) -> FloatArray:
+    def cost(self, cost: CostModel, item: int, values: FloatArray, codes: IntArray) -> FloatArray:
         """Cost of making the item true for each row, before the norm."""
-        f = self.space.features[self.listed[item].feature]
+        index = self.listed[item].feature
+        f, x = self.space.features[index], values[:, index]
         if f.is_block:
-            return np.asarray(cost.weight(f) * (codes[:, self.listed[item].feature] != item))
-        return cost.change(f, Z[:, f.start], self.moved(item, Z[:, f.start]))
+            return np.asarray(cost.weight(f) * (codes[:, index] != item))
+        return cost.change(f, x, self.moved(item, x))
 
     # -- in words ------------------------------------------------------------------------------------------------
 

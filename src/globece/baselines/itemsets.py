@@ -18,6 +18,7 @@ from globece.space import BoolArray, IntArray
 Words = NDArray[np.uint64]  # (..., words): one bit per row, 64 rows per word
 WORD = 64
 NO_ITEM = -1  # pads short itemsets
+AT_ONCE = 64  # items whose flags are packed at a time
 
 # Position of a word's single set bit by multiplication with a de Bruijn sequence.
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -59,7 +60,9 @@ def item_bits(codes: IntArray, n_items: int) -> Words:
         known = column[column >= 0]
         if known.size:
             low, high = int(known.min()), int(known.max()) + 1
-            out[low:high] = pack(column[None, :] == np.arange(low, high)[:, None])
+            for first in range(low, high, AT_ONCE):  # one flag per row and item takes eight times as much as a bit
+                some = np.arange(first, min(first + AT_ONCE, high))
+                out[some] = pack(column[None, :] == some[:, None])
     return out
 
 

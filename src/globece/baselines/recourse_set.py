@@ -16,6 +16,7 @@ import numpy as np
 from globece import formatting
 from globece.baselines.items import condition_text
 from globece.case.recourse import Numbers, Recourse
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
@@ -222,8 +223,8 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         What a row is, what a change costs, and the most that recourse may cost.
     rules
         The rules, in the order in which they were found.
-    inputs
-        The affected inputs, encoded.
+    encoded
+        The affected inputs, encoded; :attr:`inputs` is their matrix.
     rows
         Their positions among the rows given.
     n_rows
@@ -244,7 +245,7 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
     cost: CostModel
     budget: float
     rules: tuple[TwoLevelRule, ...]
-    inputs: FloatArray
+    encoded: Rows
     rows: IntArray
     n_rows: int
     matches: BoolArray
@@ -254,7 +255,7 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
     model: Model | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        freeze(self, "inputs", "rows", "matches", "costs")
+        freeze(self, "rows", "matches", "costs")
 
     # -- numbers -------------------------------------------------------------------------------------------------
 
@@ -262,6 +263,11 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
     def n_rules(self) -> int:
         """Number of rules."""
         return len(self.rules)
+
+    @property
+    def inputs(self) -> FloatArray:
+        """The affected inputs, encoded: ``(n_affected, width)``; a large matrix is computed on each access."""
+        return self.encoded.dense()
 
     @property
     def subgroups(self) -> tuple[tuple[Condition, ...], ...]:
@@ -309,13 +315,13 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
             groups = []
             for outer in self.subgroups:
                 mine = tuple(i for i, rule in enumerate(self.rules) if rule.outer == outer)
-                inside = TwoLevelRule(outer, (), ()).matches(self.space, self.inputs)
+                (inside,) = matches_of((TwoLevelRule(outer, (), ()),), self.space, self.encoded)
                 groups.append(self._group(_joined(self.space, outer) or "everybody", inside, mine))
             return tuple(groups)
         f = self.space[feature]
         if f.kind == "continuous":
             raise InvalidDataError(f"feature must be categorical or ordinal to form groups; {feature!r} is continuous")
-        codes = self.space.codes(self.inputs, f)
+        codes = self.encoded.feature(f)
         everything = tuple(range(self.n_rules))
         return tuple(
             self._group(f"{feature} = {f.label(category)}", codes == c, everything)
@@ -355,17 +361,19 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
 
     def counterfactuals(self) -> RuleCounterfactuals:
         """The covered inputs before and after their cheapest rule, in the user's columns."""
-        pick = self.minimum_costs().direction
-        after = self.inputs.copy()
+        pick, here = self.minimum_costs().direction, self.encoded
+        after = here.values.copy()
         for i, rule in enumerate(self.rules):
-            after[pick == i] = rule.applied(self.space, self.inputs[pick == i])
+            mine = np.flatnonzero(pick == i)
+            for part, Z in here[mine].chunks():
+                after[mine[part]] = here.pack(rule.applied(self.space, Z))
         covered = np.flatnonzero(pick >= 0)
         return RuleCounterfactuals(
             row=self.rows[covered],
             rule=pick[covered],
             cost=self.best_costs[covered],
-            before=self.space.decode(self.inputs[covered]),
-            after=self.space.decode(after[covered]),
+            before=here[covered].decode(),
+            after=Rows(self.space, after, here.is_compact)[covered].decode(),
         )
 
     def apply(self, X: Any, *, model: Model | None = None) -> RecourseSet:
@@ -381,12 +389,11 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
         asked = self.model if model is None else check_model(model, self.space)
         if asked is None:
             raise InvalidDataError("this recourse set was read from a file and has no model; pass model=")
-        Z = self.space.encode(X)
-        if not len(Z):
+        given = Rows.read(self.space, X)
+        if not len(given):
             raise InvalidDataError("the frame has no rows")
-        return build(
-            asked, Z, asked.favourable(Z), self.cost, self.budget, self.rules, self.provenance, self.ground_set
-        )
+        favourable = np.concatenate([asked.favourable(Z) for _, Z in given.chunks()])
+        return build(asked, given, favourable, self.cost, self.budget, self.rules, self.provenance, self.ground_set)
 
     # -- text ----------------------------------------------------------------------------------------------------
 
@@ -441,7 +448,7 @@ def cells(record: Mapping[str, Any]) -> tuple[str, str, str, str, str, str]:
 
 def build(
     model: Model,
-    Z: FloatArray,
+    given: Rows,
     favourable: BoolArray,
     cost: CostModel,
     budget: float,
@@ -453,7 +460,7 @@ def build(
 
     Parameters
     ----------
-    model, Z, favourable
+    model, given, favourable
         The model, all rows, encoded, and which of them have the favourable outcome already.
     cost, budget
         What a change costs, and the most that recourse may cost.
@@ -463,18 +470,29 @@ def build(
         Where they come from.
     """
     rows = np.flatnonzero(~favourable)
-    inputs, space = Z[rows], cost.space
+    inputs, space = given[rows], cost.space
     matches = np.zeros((len(rules), len(rows)), dtype=bool)
     costs = np.full((len(rules), len(rows)), np.inf)
-    for i, rule in enumerate(rules):
-        matches[i] = rule.matches(space, inputs)
-        able = np.flatnonzero(matches[i] & rule.may(space, inputs))
-        after = rule.applied(space, inputs[able])
-        paid = cost.between(inputs[able], after)
-        flips = model.favourable(after) if len(able) else np.zeros(0, dtype=bool)
-        good = flips & (paid <= budget * (1 + BUDGET_SLACK))
-        costs[i, able[good]] = paid[good]
-    return RecourseSet(space, cost, budget, rules, inputs, rows, len(Z), matches, costs, provenance, ground_set, model)
+    for part, Z in inputs.chunks():
+        for i, rule in enumerate(rules):
+            matches[i, part] = rule.matches(space, Z)
+            able = np.flatnonzero(matches[i, part] & rule.may(space, Z))
+            after = rule.applied(space, Z[able])
+            paid = cost.between(Z[able], after)
+            flips = model.favourable(after) if len(able) else np.zeros(0, dtype=bool)
+            good = flips & (paid <= budget * (1 + BUDGET_SLACK))
+            costs[i, part][able[good]] = paid[good]
+    whole = len(given)
+    return RecourseSet(space, cost, budget, rules, inputs, rows, whole, matches, costs, provenance, ground_set, model)
+
+
+def matches_of(rules: Sequence[TwoLevelRule], space: FeatureSpace, inputs: Rows) -> BoolArray:
+    """Whether the Ifs of each rule hold for each input: ``(rules, inputs)``."""
+    out = np.zeros((len(rules), len(inputs)), dtype=bool)
+    for part, Z in inputs.chunks():
+        for i, rule in enumerate(rules):
+            out[i, part] = rule.matches(space, Z)
+    return out
 
 
 def _joined(space: FeatureSpace, conditions: Sequence[Condition]) -> str:

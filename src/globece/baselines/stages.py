@@ -21,11 +21,12 @@ from globece.baselines.itemsets import (
     itemsets,
 )
 from globece.baselines.optimise import Limits, Optimum, optimise
-from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
+from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule, matches_of
 from globece.baselines.settings import AresSettings, Subgroups, fast_settings
 from globece.case.affected import Case
 from globece.case.ordering import content_order
 from globece.case.posing import Given, check_budget, checked, cost_on, pose
+from globece.compact import Rows
 from globece.costs import CostModel
 from globece.errors import (
     InvalidDataError,
@@ -59,9 +60,9 @@ class Prepared:
         return self.case.model
 
     @cached_property
-    def Z(self) -> FloatArray:
-        """All rows, encoded."""
-        return self.case.rows.dense()
+    def values(self) -> FloatArray:
+        """All rows, with one value per feature."""
+        return self.case.rows.by_feature()
 
 
 def prepare(
@@ -93,7 +94,8 @@ def run(prepared: Prepared, rng: np.random.Generator, monitor: Monitor, method: 
     if prepared.case.favourable.all():
         summary = _summary(method, None, None, None, settings)
         return [_result(prepared, None, (), summary, monitor, ("nobody is affected",))]
-    ground = ground_set(prepared.case.cost.space, prepared.Z, prepared.case.favourable, prepared.subgroups, settings)
+    space, favourable = prepared.case.cost.space, prepared.case.favourable
+    ground = ground_set(space, prepared.values, favourable, prepared.subgroups, settings)
     monitor("ground set", 1, 1)
     size = len(ground)
     wanted = size if settings.evaluate is None else min(settings.evaluate, size)
@@ -102,14 +104,15 @@ def run(prepared: Prepared, rng: np.random.Generator, monitor: Monitor, method: 
             f"the ground set has {size:,} triples, more than the {settings.max_triples:,} that are evaluated at once "
             "(max_triples); raise support, or evaluate some of them: fast_ares, or settings with evaluate=5000"
         )
-    inputs = prepared.Z[~prepared.case.favourable]
+    inputs = prepared.values[~favourable]
     found = []
     for _ in range(n):
         shuffled = n > 1 or wanted < size
         triples = ground.triples(_draw(rng, size, wanted) if shuffled else np.arange(size))
         first = None
         if settings.race_rows is not None and settings.race_rows < len(inputs):
-            few = inputs[content_order(inputs, int(rng.integers(2**63)))[: settings.race_rows]]
+            order = content_order(prepared.case.inputs.values, int(rng.integers(2**63)))
+            few = inputs[order[: settings.race_rows]]
             first = _evaluated(prepared, ground, triples, few, monitor)
             triples = _winners(prepared, first, monitor)
         evaluated = _evaluated(prepared, ground, triples, inputs, monitor)
@@ -125,10 +128,12 @@ def run(prepared: Prepared, rng: np.random.Generator, monitor: Monitor, method: 
     return found
 
 
-def _evaluated(prepared: Prepared, ground: GroundSet, triples: Triples, Z: FloatArray, monitor: Monitor) -> Evaluated:
+def _evaluated(
+    prepared: Prepared, ground: GroundSet, triples: Triples, values: FloatArray, monitor: Monitor
+) -> Evaluated:
     batch = prepared.settings.batch_rows
     return evaluate(
-        ground, triples, prepared.box, Z, prepared.case.cost, prepared.case.budget, monitor, batch_rows=batch
+        ground, triples, prepared.box, values, prepared.case.cost, prepared.case.budget, monitor, batch_rows=batch
     )
 
 
@@ -147,7 +152,7 @@ def _winners(prepared: Prepared, first: Evaluated, monitor: Monitor) -> Triples:
 
 def ground_set(
     space: FeatureSpace,
-    Z: FloatArray,
+    values: FloatArray,
     favourable: BoolArray,
     subgroups: Subgroups | None,
     settings: AresSettings,
@@ -156,15 +161,15 @@ def ground_set(
 
     Parameters
     ----------
-    space, Z, favourable
-        The space, all rows, encoded, and which of them have the favourable outcome.
+    space, values, favourable
+        The space, all rows, with one value per feature, and which of them have the favourable outcome.
     subgroups, settings
         As for :func:`ares`.
     """
-    items = Items.of(space, Z, bins=settings.bins, binning=settings.binning, target=settings.target)
+    items = Items.of(space, values, bins=settings.bins, binning=settings.binning, target=settings.target)
     if settings.thens_from == "favourable" and not favourable.any():
         raise InvalidDataError("thens_from is 'favourable', but no row has the favourable outcome")
-    codes = items.codes(Z)
+    codes = items.codes(values)
     generate_ = _with_chosen_support if settings.support is None else _ground_set
     ground = generate_(items, codes, favourable, subgroups, settings)
     if ground is None or not len(ground):
@@ -361,8 +366,7 @@ def _result(
     monitor: Monitor,
     notes: tuple[str, ...],
 ) -> RecourseSet:
-    rows = np.flatnonzero(~prepared.case.favourable)
-    inputs, space = prepared.Z[rows], prepared.case.cost.space
+    rows, inputs, space = prepared.case.affected, prepared.case.inputs, prepared.case.cost.space
     rules = tuple(_rule(chosen, t) for t in triples) if chosen is not None else ()
     costs = np.array([chosen.costs(t) for t in triples] if chosen is not None else []).reshape(len(rules), len(rows))
     dropped = _drop_unconfirmed(prepared, rules, inputs, costs)
@@ -374,10 +378,10 @@ def _result(
         cost=prepared.case.cost,
         budget=prepared.case.budget,
         rules=rules,
-        inputs=inputs,
+        encoded=inputs,
         rows=rows,
-        n_rows=len(prepared.Z),
-        matches=np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape),
+        n_rows=len(prepared.case.rows),
+        matches=matches_of(rules, space, inputs),
         costs=costs,
         provenance=Provenance(
             version=__version__,
@@ -396,9 +400,7 @@ def _result(
     )
 
 
-def _drop_unconfirmed(
-    prepared: Prepared, rules: tuple[TwoLevelRule, ...], inputs: FloatArray, costs: FloatArray
-) -> int:
+def _drop_unconfirmed(prepared: Prepared, rules: tuple[TwoLevelRule, ...], inputs: Rows, costs: FloatArray) -> int:
     """Predict the cheapest counterfactual of each input again, drop those that are unfavourable, and count them.
 
     A model whose sums depend on the batch may predict differently right on its boundary.
@@ -406,10 +408,12 @@ def _drop_unconfirmed(
     dropped, waiting = 0, np.flatnonzero(np.isfinite(costs).any(axis=0))
     while waiting.size:
         pick = costs[:, waiting].argmin(axis=0)
-        after = inputs[waiting].copy()
-        for i, rule in enumerate(rules):
-            after[pick == i] = rule.applied(prepared.case.cost.space, after[pick == i])
-        wrong = ~prepared.box.favourable(after)
+        wrong = np.zeros(len(waiting), dtype=bool)
+        for part, after in inputs[waiting].chunks():
+            for i, rule in enumerate(rules):
+                mine = pick[part] == i
+                after[mine] = rule.applied(prepared.case.cost.space, after[mine])
+            wrong[part] = ~prepared.box.favourable(after)
         costs[pick[wrong], waiting[wrong]] = np.inf
         dropped += int(wrong.sum())
         waiting = waiting[wrong]

@@ -13,9 +13,10 @@ import numba
 import numpy as np
 
 from globece.baselines.evaluate import Evaluated
+from globece.baselines.item_costs import ItemCosts
 from globece.baselines.itemsets import BIT, DE_BRUIJN, Words, unpack
 from globece.baselines.objectives import Terms
-from globece.space import FloatArray, IntArray
+from globece.space import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ def _kernel(
     inner: Words,
     flips: Words,
     items: IntArray,
-    item_costs: FloatArray,
+    item_costs: ItemCosts,
     l2: bool,
     worth: int,
     per_cost: float,
@@ -128,6 +129,7 @@ def _kernel(
     owner: IntArray,
     out: IntArray,
 ) -> None:
+    place, table, weight, feature, codes = item_costs  # not a function of these: it would not be inlined
     alone = out.shape[1] - 1
     for t in range(len(outer_of)):
         a, b, c = outer_of[t], inner_of[t], change_of[t]
@@ -144,7 +146,9 @@ def _kernel(
                         item = items[c, j]
                         if item < 0:
                             break
-                        part = item_costs[item, i]
+                        row = place[item]
+                        other = codes[i, feature[item]] != item
+                        part = table[row, i] if row >= 0 else weight[item] * other
                         cost += part * part if l2 else part
                     if l2:
                         cost = np.sqrt(cost)

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from globece.costs import CostModel
-from globece.models.trees.kernel import Trees
+from globece.models.trees.layout import Trees
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 MOST_CATEGORIES = 64  # a block with more is taken to cost nothing: the bound stays valid

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from globece.bounds.attained import rounded_range
 from globece.bounds.boxes import MOST_CATEGORIES, Boxes
 from globece.costs import CostModel
-from globece.models.trees.kernel import Trees
+from globece.models.trees.layout import Trees
 from globece.space import Feature, FeatureSpace, FloatArray, IntArray
 
 Int32Array = NDArray[np.int32]

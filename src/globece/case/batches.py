@@ -4,8 +4,9 @@ Sums round differently for one row than for many, and a model with jumps, such a
 equally near, turns a last digit into another outcome. A compiled model has an error bound that covers this; a searched
 one has to be asked. Every counterfactual is asked in a second arrangement, and some of them alone. If one differs, the
 model depends on the batch: then all are asked alone, and those that differ are moved further along their ray. Where the
-model has scores, so are those whose score differs from the one that decides by less than it varies from batch to batch:
-no list of arrangements is complete.
+model has scores, so are those whose score is nearer to the one that decides than it varies from batch to batch: no list
+of arrangements is complete. How much it varies is measured row by row, since a model with jumps varies by nothing for
+most rows and by a whole jump for a few.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ AT_ONCE = 32_768  # most rows in the second arrangement
 ALONE = 32  # counterfactuals of each call that are asked alone, unless the model is known to depend on the batch
 PUSHES = 30  # the last one to the end of the ray, and each half as far as the next
 ROUNDS = 3  # moved counterfactuals are other company for the rest
-STEADY = 8.0  # multiple of the largest variation of a score that was seen
+STEADY = 8.0  # multiple of the variation of a score that was seen
+ARRANGEMENTS = (1, 2, 3, 9, 40)  # batches of the shuffled rows whose scores are compared
 
 
 def is_searched(model: Model) -> bool:
@@ -59,10 +61,10 @@ def hold_in_any_batch(
         return scaled
     for tally in problem.model.tallies:
         tally.depends_on_batch = True
-    enough = _clear_score(problem, after)
-    fails |= _fails_alone(problem, after) | ~_is_clear(problem, after, enough)
+    cut = _cut(problem, after)
+    fails |= _fails_alone(problem, after) | _may_fail(problem, after, cut)
     for _ in range(ROUNDS):
-        scaled = _move_further(problem, directions, scaled, where[fails], enough)
+        scaled = _move_further(problem, directions, scaled, where[fails], cut)
         where = np.argwhere(np.isfinite(scaled.scalar))
         fails = _fails_somewhere(problem, _positions(problem, directions, scaled.scalar, where))
         if not fails.any():
@@ -75,32 +77,44 @@ def hold_in_any_batch(
     return scaled
 
 
-def _clear_score(problem: Affected, after: FloatArray) -> float | None:
-    """The score from which on batches make no difference; ``None`` where the model has no scores to go by."""
-    box = problem.model.uncompiled()
-    cut = box.cut
+def _cut(problem: Affected, after: FloatArray) -> float | None:
+    """The score that decides; ``None`` where the model has no scores, or decides by something else."""
+    cut = problem.model.uncompiled().cut
     if cut is None:
         return None
-    try:
-        order = np.random.default_rng(1).permutation(len(after))
-        before, together, shuffled = box.scores(problem.inputs), box.scores(after), box.scores(after[order])
-        some = np.unique(np.linspace(0, len(after) - 1, ALONE).astype(np.int64))
-        alone = [score for i in some if (score := box.scores(after[i : i + 1])) is not None]
-    except (ModelError, InvalidDataError):
+    before, found = _scores(problem, problem.inputs), _scores(problem, after)
+    if before is None or found is None:
         return None
-    if before is None or together is None or shuffled is None or len(alone) < len(some):
+    slack = STEADY * float(np.ptp(found, axis=0).max())
+    if (before.min(axis=0) > cut + slack).any() or (found.max(axis=0) < cut - slack).any():
         return None
-    changes = [np.abs(together[order] - shuffled).max(), np.abs(together[some] - np.concatenate(alone)).max()]
-    slack = STEADY * float(max(changes))
-    if (before > cut + slack).any() or (together < cut - slack).any():
-        return None  # the model decides by something else
-    return cut + slack
+    return cut
 
 
-def _is_clear(problem: Affected, after: FloatArray, enough: float | None) -> BoolArray:
-    """Whether the score of each row is high enough for every batch; yes where that is unknown."""
-    scores = None if enough is None else problem.model.uncompiled().scores(after)
-    return np.ones(len(after), dtype=bool) if scores is None or enough is None else np.asarray(scores >= enough)
+def _scores(problem: Affected, Z: FloatArray) -> FloatArray | None:
+    """Scores of these rows in several arrangements, ``(arrangements, rows)``; ``None`` where there are none."""
+    box, rng, found = problem.model.uncompiled(), np.random.default_rng(1), []
+    for batches in ARRANGEMENTS if len(Z) else ():
+        order, scores = rng.permutation(len(Z)), np.empty(len(Z))
+        for part in np.array_split(order, min(batches, len(Z))):
+            try:
+                some = box.scores(Z[part])
+            except (ModelError, InvalidDataError):
+                return None
+            if some is None:
+                return None
+            scores[part] = some
+        found.append(scores)
+    return np.array(found) if found else None
+
+
+def _may_fail(problem: Affected, after: FloatArray, cut: float | None) -> BoolArray:
+    """Whether the score of each row is too near to the one that decides to be above it in every batch."""
+    found = None if cut is None else _scores(problem, after)
+    if found is None or cut is None:
+        return np.zeros(len(after), dtype=bool)
+    varies = np.ptp(found, axis=0)
+    return np.asarray(found.min(axis=0) < cut + STEADY * np.maximum(varies, np.median(varies)))
 
 
 def _fails_somewhere(problem: Affected, after: FloatArray) -> BoolArray:
@@ -137,7 +151,7 @@ def _fails_alone(problem: Affected, after: FloatArray, *, hurry: bool = False) -
 
 
 def _move_further(
-    problem: Affected, directions: FloatArray, scaled: Scaled, where: IntArray, enough: float | None
+    problem: Affected, directions: FloatArray, scaled: Scaled, where: IntArray, cut: float | None
 ) -> Scaled:
     """Move these counterfactuals along their rays to where they are favourable alone and together."""
     scalar, cost = scaled.scalar.copy(), scaled.cost.copy()
@@ -147,7 +161,7 @@ def _move_further(
     for push in 2.0 ** np.arange(1 - PUSHES, 1):
         scalar[tuple(where[left].T)] = first[left] + push * room[left]
         after = _positions(problem, directions, scalar, where[left])
-        fails = ~problem.model.confirms(after) | ~_is_clear(problem, after, enough)
+        fails = ~problem.model.confirms(after) | _may_fail(problem, after, cut)
         fails[~fails] = _fails_alone(problem, after[~fails])
         left = left[fails]
         if not left.size:

@@ -21,6 +21,7 @@ from globece.errors import InvalidDataError, InvalidParameterError, UnknownFeatu
 from globece.io.csv_files import UTF_8
 from globece.io.frames import read_frame
 from globece.io.model_files import ENDINGS, load_model
+from globece.io.trained_types import as_trained
 from globece.space import FeatureSpace
 
 SHOWN = 12  # values of an outcome, in a message
@@ -61,7 +62,8 @@ def prepare(asked: Asked) -> Task:
         )
     start = time.monotonic()
     model = None if trains else load(asked)
-    frame = nw.from_native(read_frame(asked.data, encoding=asked.encoding or UTF_8), eager_only=True)
+    frame = as_trained(model, read_frame(asked.data, encoding=asked.encoding or UTF_8))
+    frame = nw.from_native(frame, eager_only=True)
     columns = list(frame.columns)
     logs.note(f"read {asked.data}: {len(frame):,} rows, {len(columns):,} columns; {time.monotonic() - start:.1f} s")
     if outcome is not None and outcome not in columns:
@@ -235,6 +237,9 @@ def cost_of(space: FeatureSpace, X: Any, asked: Asked) -> CostModel | None:
 def _wanted(model: Any, available: list[str]) -> list[str]:
     """The columns that the model was trained on, in its order; all of them if it does not say."""
     trained_on = getattr(model, "feature_names_in_", None)
+    if trained_on is None:  # CatBoost's name for it; of a matrix they are numbers
+        trained_on = getattr(model, "feature_names_", None) or None
+        trained_on = None if trained_on == [str(i) for i in range(len(trained_on or ()))] else trained_on
     if trained_on is None:
         _check_count(model, available)
         return available

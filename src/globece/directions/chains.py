@@ -149,25 +149,39 @@ def _by_feature(chain: Chain) -> dict[tuple[int, int], Glide | Turn]:
     return {(1, g.column): g for g in chain.glides} | {(0, t.block): t for t in chain.turns}
 
 
-def replacements(chain: Chain, some: Sequence[Glide | Turn], most: int | None) -> Iterator[Chain]:
-    """The chain with one of its features left out and another one moved instead, the first of ``some`` first."""
-    moved = _by_feature(chain)
+def replacements(chain: Chain, some: Sequence[Glide | Turn]) -> Iterator[Chain]:
+    """The chain with another feature in place of one of its own, at its pace or time; the first of ``some`` first."""
+    mine = _by_feature(chain)
     for move in some:
-        if ((0, move.block) if isinstance(move, Turn) else (1, move.column)) in moved:
+        if ((0, move.block) if isinstance(move, Turn) else (1, move.column)) in mine:
             continue
-        for shorter in shortened(chain):
-            yield from additions(shorter, [move], most)
+        for old, shorter in _without_each(chain):
+            if isinstance(old, Glide) and isinstance(move, Glide):
+                yield Chain((*shorter.glides, Glide(move.column, move.pace * abs(old.pace))), shorter.turns)
+            elif isinstance(old, Turn) and isinstance(move, Turn):
+                yield Chain(shorter.glides, (*shorter.turns, move._replace(when=old.when)))
+            else:
+                yield with_move(shorter, move, usual(options(shorter, move)))
+
+
+def usual(some: list[float]) -> float:
+    """One of the options of a move, rather early or slow."""
+    return sorted(some)[len(some) // 3]
 
 
 def shortened(chain: Chain) -> Iterator[Chain]:
     """The chain with one move left out."""
+    return (shorter for _, shorter in _without_each(chain))
+
+
+def _without_each(chain: Chain) -> Iterator[tuple[Glide | Turn, Chain]]:
+    """Each move of a chain of several, and the chain without it."""
     glides, turns = chain
-    for i in range(len(glides)):
-        if len(glides) > 1 or turns:
-            yield Chain(glides[:i] + glides[i + 1 :], turns)
-    for i in range(len(turns)):
-        if len(turns) > 1 or glides:
-            yield Chain(glides, turns[:i] + turns[i + 1 :])
+    if chain.n_features > 1:
+        for i, glide in enumerate(glides):
+            yield glide, Chain(glides[:i] + glides[i + 1 :], turns)
+        for i, turn in enumerate(turns):
+            yield turn, Chain(glides, turns[:i] + turns[i + 1 :])
 
 
 def _times(turns: Sequence[Turn], glides: Sequence[Glide]) -> list[float]:

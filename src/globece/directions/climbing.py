@@ -1,24 +1,19 @@
 """Greedy chains: from nothing, one move after the other, each the one that lowers the score most, until none does.
 
 Neighbours of the chain at hand race: all of them on few inputs, the better ones on more, and several of the best may be
-taken at once. Which moves are worth trying at all their options is seen by trying each at one of them, for trees; for
-other models it is read from the margins: those that bring the inputs nearest to the favourable side for their cost.
+taken at once. :mod:`globece.directions.judging` judges them, and :mod:`globece.directions.ranking` says which moves are
+worth trying at all their times and paces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
-from globece import rays
-from globece.bundle import bundle
 from globece.case.affected import Affected
-from globece.case.ordering import Sample, content_order
-from globece.case.scaling import scale
 from globece.directions.chains import (
     Chain,
     Glide,
@@ -32,18 +27,15 @@ from globece.directions.chains import (
     variations,
     with_move,
 )
+from globece.directions.judging import Evaluator, in_order
 from globece.directions.protocol import check_asked
+from globece.directions.ranking import Ranked, kind_of, ranked
 from globece.errors import check_count, check_number, keep_checked
-from globece.models.base import Model
-from globece.pricing import costs_at
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.space import FloatArray, IntArray
 
 WORTH = 1e-3  # share by which a step must lower the score
 FEW_INPUTS = 96  # inputs that decide the last round at least, however few rays there are
-RANKING_ROWS = 16  # inputs by which moves are ranked
-MOST_TRIED, TRIED_AGAIN = 250, 60  # moves that are ranked by rays, at first and one step later
-MARGIN_SHARE = 0.125  # what a margin costs, in rays
 FEEBLE = 0.85  # single moves that leave this share of the score are no good start
 LEFT = 0.2  # a chain whose score is above this share of the budget leaves people behind: pairs are tried as well
 PAIRS_FROM, PAIRS_TO = 24, 24  # first moves of pairs, and second ones for each
@@ -51,6 +43,7 @@ REPLACED_PER_NEIGHBOUR = 1  # chains with a feature replaced, for each neighbour
 PAIRS_PER_NEIGHBOUR = 2  # no more pairs than this for each neighbour that starts: where rays are dear, fewer
 MOST_RAYS = 1e6  # for each input
 WIDEST = 1  # how often the view is widened before a climb ends
+AT_ONCE = 3  # neighbours that are tried on top of the best one before one of them is taken
 FEWEST = 12  # neighbours that start in a step
 STEPS = 14  # roughly what a chain takes from nothing to its top: the rays are shared out for that
 
@@ -108,109 +101,6 @@ class Effort:
         """The same with no more neighbours than so many rays are enough for, but with the fewest at least."""
         most = max(int(rays_ / self.rows[0]), FEWEST)
         return self if self.breadth <= most else replace(self, breadth=most)
-
-
-@dataclass
-class Evaluator:
-    """Judges chains by what they add to the directions that are there already, on the first inputs of an order.
-
-    Attributes
-    ----------
-    problem
-        What there is to explain, its inputs in the order in which they are used.
-    best
-        What each input pays under the other directions; the budget where there is no recourse.
-    model
-        The model that is asked, which may be a rougher one.
-    monitor
-        Told of progress, and asked whether to stop.
-    spent, seen
-        Rays followed and chains judged so far.
-    rays, stage
-        Rays that there are for all stages together, and what this one is called: for reports of progress.
-    proven
-        Kinds of moves that are tried whatever the ranking says: good chains have them.
-    known
-        What chains cost the first inputs, as many as were asked about.
-    capped
-        The same, capped by what each input pays under the other directions.
-    sample
-        How the order of the inputs was drawn, unless each beginning of it stands for all as it is.
-    """
-
-    problem: Affected
-    best: FloatArray
-    model: Model
-    monitor: Monitor
-    spent: float = 0.0
-    seen: int = 0
-    rays: int = 0
-    stage: str = "climbing"
-    proven: frozenset[tuple[int, int, float]] = frozenset()
-    known: dict[Chain, FloatArray] = field(default_factory=dict)
-    capped: dict[Chain, FloatArray] = field(default_factory=dict)
-    sample: Sample | None = None
-
-    def against(self, best: FloatArray) -> None:
-        """Judge chains by what they add to other directions, under which each input pays ``best``."""
-        self.best, self.capped = best, {}
-
-    def report(self, done: bool = False) -> None:
-        """Say how far the search is."""
-        self.monitor(self.stage, self.rays if done else min(int(self.spent), self.rays), self.rays)
-
-    def costs(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
-        """What the first inputs pay with each chain in addition to the other directions; no ray is followed twice.
-
-        A ray is followed no further than an input pays under the other directions.
-        """
-        budget, caps = self.problem.budget, self.best[:n_rows]
-        alone = bool((caps >= budget).all())
-        found = self.known if alone else self.capped
-        short: dict[int, list[Chain]] = {}
-        for chain in dict.fromkeys(chains):
-            if not alone and len(self.known.get(chain, ())) > len(found.get(chain, ())):
-                found[chain] = np.minimum(self.known[chain], self.best[: len(self.known[chain])])
-            have = len(found.get(chain, ()))
-            if have < n_rows:
-                short.setdefault(have, []).append(chain)
-        for have, some in short.items():
-            part = replace(self.problem, inputs=self.problem.inputs[have:n_rows])
-            within = None if alone else caps[have:]
-            costs = scale(part, as_matrix(some, self.problem.cost), model=self.model, within=within).cost
-            self.spent += costs.size
-            self.seen += len(some) if not have else 0
-            for chain, cost in zip(some, np.minimum(costs, caps[have:]), strict=True):
-                found[chain] = np.concatenate([found[chain], cost]) if have else cost
-        return np.array([found[chain][:n_rows] for chain in chains]).reshape(len(chains), n_rows)
-
-    def closely(self, n_rows: int) -> dict[Chain, FloatArray]:
-        """What chains cost the first inputs, of those that so many inputs were asked about, or more, at most.
-
-        Where a ray was not followed to its end that is the budget.
-        """
-        found = {chain: cost[:n_rows] for chain, cost in self.known.items() if len(cost) >= n_rows}
-        caps = self.best[:n_rows]
-        for chain, cost in self.capped.items():
-            if len(cost) >= n_rows and chain not in found:
-                found[chain] = np.where(cost[:n_rows] < caps, cost[:n_rows], self.problem.budget)
-        return found
-
-    def scores(self, chains: Sequence[Chain], n_rows: int) -> FloatArray:
-        """Mean of what inputs pay with each chain and the other directions, estimated by the first ones."""
-        return self.mean(self.costs(chains, n_rows))
-
-    def mean(self, values: FloatArray) -> FloatArray:
-        """The mean over all inputs, estimated by values of the first ones along the last axis."""
-        return np.asarray(values.mean(axis=-1)) if self.sample is None else self.sample.mean(values)
-
-
-class Ranked(NamedTuple):
-    """The moves from a chain, the best first, and whether all of them were looked at."""
-
-    chain: Chain
-    order: IntArray
-    is_whole: bool
 
 
 @dataclass
@@ -282,11 +172,12 @@ class Climber:
         evaluator, chain, every = self.evaluator, self.chain, self._every
         yield from variations(chain)
         yield from additions(chain, self._promising(view), self.most)
-        if self.wider:
+        is_full = self.most is not None and chain.n_features >= self.most
+        if self.wider or is_full:
             some = [every[i] for i in self._order()]
-            yield from islice(replacements(chain, some, self.most), REPLACED_PER_NEIGHBOUR * view.breadth)
-            if self.score > LEFT * evaluator.problem.budget:
-                yield from _spread(_in_pairs(chain, every, self.most), PAIRS_PER_NEIGHBOUR * view.breadth)
+            yield from islice(replacements(chain, some), REPLACED_PER_NEIGHBOUR * view.breadth)
+        if self.wider and self.score > LEFT * evaluator.problem.budget:
+            yield from _spread(_in_pairs(chain, every, self.most), PAIRS_PER_NEIGHBOUR * view.breadth)
 
     def _promising(self, view: Effort) -> list[Glide | Turn]:
         """The moves that are worth trying at all their options, and those that good chains have."""
@@ -303,16 +194,8 @@ class Climber:
 
     def _order(self) -> IntArray:
         """The moves from where the chain is, the best first."""
-        evaluator, chain = self.evaluator, self.chain
-        known = self.ranked
-        if known is None or known.chain != chain or (self.wider and not known.is_whole):
-            if evaluator.model.tree_ensemble is None:
-                known = Ranked(chain, _ranking(evaluator, chain, self._every), True)
-            else:  # their margins move in steps, and say little about rays that go far
-                before = None if self.wider or known is None else known.order
-                known = Ranked(chain, _tried(evaluator, chain, self._every, before), before is None)
-            self.ranked = known
-        return known.order
+        self.ranked = ranked(self.evaluator, self.chain, self._every, self.ranked, whole=bool(self.wider))
+        return self.ranked.order
 
 
 def climb(evaluator: Evaluator, chain: Chain, effort: Effort, *, most: int | None, allowance: float) -> Chain:
@@ -345,15 +228,24 @@ def _race(
         near, n_rows = _best(evaluator, near, n_rows, len(near) // 2), 2 * n_rows
     near = _best(evaluator, near, n_rows, effort.keep[0])
     near = _best(evaluator, near, max(second, n_rows), len(near))
-    found = neighbours[near[0]]
-    for other in near[1:]:
-        both = merged(chain, found, neighbours[other])
-        if both is None or not both.n_features or (most is not None and both.n_features > most):
-            continue
-        now, then = evaluator.scores([found.canonical(), both.canonical()], third)
-        found = both if then < now else found
+    found = _together(evaluator, chain, [neighbours[c] for c in near], third, most)
     near = _best(evaluator, list(dict.fromkeys([found.canonical(), *near[: effort.keep[1]]])), third, 1)
     return near[0], float(evaluator.scores(near, last)[0])
+
+
+def _together(evaluator: Evaluator, chain: Chain, near: list[Chain], n_rows: int, most: int | None) -> Chain:
+    """The first neighbour of a chain, changed in the ways of the others as well where that is better."""
+    found, others = near[0], near[1:]
+    while others:
+        both = [merged(chain, found, other) for other in others[:AT_ONCE]]
+        fit = [i for i, c in enumerate(both) if c and c.n_features and (most is None or c.n_features <= most)]
+        tried = [c for i in fit if (c := both[i])]
+        scores = evaluator.scores([c.canonical() for c in (found, *tried)], n_rows) if tried else np.zeros(1)
+        better = np.flatnonzero(scores[1:] < scores[0])
+        if better.size:
+            found = tried[better[0]]
+        others = others[1 + fit[better[0]] if better.size else AT_ONCE :]
+    return found
 
 
 def _best(evaluator: Evaluator, chains: list[Chain], n_rows: int, keep: int) -> list[Chain]:
@@ -424,77 +316,6 @@ def _sorted(evaluator: Evaluator, chains: list[Chain], effort: Effort, keep: int
         order = np.argsort(found, kind="stable")[:left]
         chains, scores = [chains[i] for i in order], found[order]
     return chains, scores
-
-
-def kind_of(move: Glide | Turn) -> tuple[int, int, float]:
-    """What moves where, whatever its pace or time."""
-    if isinstance(move, Turn):
-        return (0, move.block, float(move.target))
-    return (1, move.column, float(np.sign(move.pace)))
-
-
-def _tried(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn], before: IntArray | None = None) -> IntArray:
-    """Moves by what the chain costs with each of them at one of its options; the best first.
-
-    Of many moves only those are tried that the margins put first, or that were first one step ``before``.
-    """
-    order, most = np.arange(len(every)) if before is None else before, MOST_TRIED if before is None else TRIED_AGAIN
-    if before is None and len(every) > most:
-        order = _ranking(evaluator, chain, every)
-    some = order[:most]
-    chains = [with_move(chain, every[i], _usual(options(chain, every[i]))).canonical() for i in some]
-    scores = evaluator.scores(chains, min(RANKING_ROWS, len(evaluator.problem.inputs)))
-    return np.concatenate([some[np.argsort(scores, kind="stable")], order[most:]])
-
-
-def _usual(some: list[float]) -> float:
-    """One of the options of a move, rather early or slow."""
-    return sorted(some)[len(some) // 3]
-
-
-def _ranking(evaluator: Evaluator, chain: Chain, every: list[Glide | Turn]) -> IntArray:
-    """Moves by what they do for the inputs' margins, for their cost; the best first."""
-    problem, n = evaluator.problem, min(RANKING_ROWS, len(evaluator.problem.inputs))
-    space, Z, best = problem.space, problem.inputs[:n], evaluator.best[:n]
-    here = Z
-    if chain.n_features:
-        delta = as_matrix([chain], problem.cost)
-        k = scale(replace(problem, inputs=Z), delta, model=evaluator.model).scalar[0]
-        usual = np.median(k[np.isfinite(k)]) if np.isfinite(k).any() else 1.0
-        here = rays.positions(space, Z, delta[0], np.minimum(np.where(np.isfinite(k), k * (1 - 1e-9), usual), usual))
-    after, paid = _moved(problem, here, every)
-    evaluator.spent += MARGIN_SHARE * (len(every) + 1) * n
-    margins = evaluator.model.margin(np.vstack([here, after.reshape(-1, space.width)]))
-    short = np.maximum(-margins, 0.0).reshape(-1, n)
-    # who pays much under the other directions has most to gain
-    gain = evaluator.mean(best * (short[0] - short[1:])) / np.maximum(paid, 0.1)
-    return np.argsort(-gain, kind="stable")
-
-
-def _moved(problem: Affected, Z: FloatArray, every: list[Glide | Turn]) -> tuple[FloatArray, FloatArray]:
-    """Rows after each single move, a glide by one unit of cost, ``(moves, rows, width)``; and the mean cost of each."""
-    space = problem.space
-    after = np.repeat(Z[None], len(every), axis=0)
-    gliding = {f.start: f for f in space.scalars}
-    for i, move in enumerate(every):
-        if isinstance(move, Turn):
-            f = space.blocks[move.block]
-            after[i][:, f.columns] = 0.0
-            after[i][:, f.start + move.target] = 1.0
-        else:
-            f = gliding[move.column]
-            step = move.pace / problem.cost.rates[f.start]
-            after[i][:, f.start] = rays.travel(f, Z[:, f.start], step, np.ones(len(Z)))
-    alone = [Chain((), (move,)) if isinstance(move, Turn) else Chain((move,)) for move in every]
-    directions = as_matrix(alone, problem.cost)
-    paid = costs_at(problem.cost, Z, bundle(space, directions), np.ones((len(every), len(Z)))).mean(axis=1)
-    return after, np.asarray(paid)
-
-
-def in_order(problem: Affected, salt: int) -> tuple[Affected, IntArray]:
-    """The problem with its inputs in an order that depends on their content and the salt alone."""
-    order = content_order(problem.inputs, salt)
-    return replace(problem, inputs=np.ascontiguousarray(problem.inputs[order])), order
 
 
 @dataclass(frozen=True, slots=True)

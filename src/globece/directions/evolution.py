@@ -13,8 +13,9 @@ import numpy as np
 
 from globece.case.affected import Affected
 from globece.case.scaling import scale
-from globece.directions.climbing import GreedyChains, in_order
+from globece.directions.climbing import GreedyChains
 from globece.directions.constraints import admissible
+from globece.directions.judging import in_order
 from globece.directions.mixed import Mixed
 from globece.directions.protocol import MOST_PROPOSED, DirectionGenerator, check_asked, proposed
 from globece.directions.sampling import UniformSampling

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from globece.errors import FileFormatError, InvalidParameterError, check_path
 
-__all__ = ["check_file", "check_path", "read_text", "write_bytes", "write_text"]
+__all__ = ["check_file", "check_path", "first_line", "read_text", "write_bytes", "write_text"]
+
+LONGEST = 300  # letters of another library's message
 
 
 def check_file(failure: str, file: Path) -> None:
@@ -19,6 +21,12 @@ def check_file(failure: str, file: Path) -> None:
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise InvalidParameterError(f"{failure} {str(file)!r}: it {what}")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of another library says, in one line."""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text if len(text) <= LONGEST else text[:LONGEST] + '...'}"
 
 
 def read_text(path: str) -> str:

@@ -67,9 +67,13 @@ def read_frame(path: str | os.PathLike[str], *, encoding: str = UTF_8) -> Any:
     read = _reader(ending)
     try:
         frame = read(file, text) if ending in CSV else read(file)
-    except (OSError, MemoryError):
+    except MemoryError:
         raise
     except Exception as error:  # each library has its own
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # the system's; PyArrow's about contents have no number
+            raise
         raise FileFormatError(f"{file} cannot be read as {ending[1:]}: {_first_line(error)}") from error
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidDataError(f"{file} has {frame.shape[1]} column(s) and {frame.shape[0]} rows; rows are needed")

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule
-from globece.compact import Rows
+from globece.baselines.recourse_set import Condition, GroundSetSummary, RecourseSet, TwoLevelRule, matches_of
 from globece.io.documents import Format, recourse_from, shared_data, shared_from
 from globece.io.plain import Node, number
 from globece.io.records import NUMBER, TEXT, WHOLE, Record, listed
@@ -38,7 +37,7 @@ GROUND_SET = Record(
 
 def _data(found: RecourseSet) -> dict[str, Any]:
     return {
-        **shared_data(found, Rows(found.space, found.inputs)),
+        **shared_data(found, found.encoded),
         "ground_set": GROUND_SET.data(found.ground_set),
         "rules": [{part: [_condition_data(c) for c in getattr(rule, part)] for part in PARTS} for rule in found.rules],
     }
@@ -58,15 +57,15 @@ def _condition_data(c: Condition) -> dict[str, Any]:
 
 def _read_1(document: Node) -> RecourseSet:
     given = document.keys(*KEYS)
-    shared, rows = shared_from(given)
-    space, inputs = shared["space"], rows.dense()
+    shared, inputs = shared_from(given)
+    space = shared["space"]
     rules = tuple(_rule_from(item, space) for item in given["rules"].items())
     costs = recourse_from(given["costs"], len(rules), len(inputs), "rule")
-    matches = np.array([rule.matches(space, inputs) for rule in rules], dtype=bool).reshape(costs.shape)
+    matches = matches_of(rules, space, inputs)
     if (np.isfinite(costs) & ~matches).any():
         given["costs"].fail("null wherever a rule does not match the input")
     ground_set = GROUND_SET.read(given["ground_set"])
-    return RecourseSet(**shared, rules=rules, inputs=inputs, matches=matches, costs=costs, ground_set=ground_set)
+    return RecourseSet(**shared, rules=rules, encoded=inputs, matches=matches, costs=costs, ground_set=ground_set)
 
 
 def _rule_from(node: Node, space: FeatureSpace) -> TwoLevelRule:

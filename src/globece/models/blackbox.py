@@ -5,6 +5,9 @@ its switches and on a grid, in order and in batches, until it flips; then bisect
 the first favourable point finds the smallest k to a relative 1e-6. A model may flip and flip back unseen between two
 grid points: that is why this is called searched, and the other models exact.
 
+Where scores tell of the decisions (:mod:`globece.models.guide`), rays are asked for these, at far fewer points
+(:mod:`globece.models.crossings`), and the decisions confirm what is found.
+
 The reported k lies slightly past that point, off the boundary. A model that computes in single precision may answer
 differently there from one batch to the next; where it has scores, k is increased until they have risen by several
 times that variation.
@@ -12,19 +15,22 @@ times that variation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from globece import rays
 from globece.errors import InvalidDataError, ModelError, check_count, check_numbers, wrong
 from globece.models.base import Model
 from globece.models.clearance import DOUBLE, SINGLE
+from globece.models.crossings import first_crossings
 from globece.models.decision import Decision, Tally
+from globece.models.guide import Guide, guide_of
+from globece.models.known import is_kind
 from globece.models.probes import drawn
+from globece.models.ray_points import SMALLEST, RayPoints
 from globece.models.torch_modules import is_double, is_module
 from globece.progress import is_timed
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -35,9 +41,10 @@ FARTHER = 32.0  # most that rounding far out may exceed what was learnt, as a mu
 PERTURBATIONS = 24  # of a row at the end of its ray
 PUSHES = 40  # each twice the one before
 HALVINGS = 3  # of the last push
-SMALLEST = 5e-324  # the smallest k at which a row has moved
 NEARLY_ZERO = 1e-6  # as a share of the first favourable k: few rows flip before that
 MOST_POINTS = 50_000  # along a ray
+REFINED = 1  # times
+REMEMBERED = 2**26  # bytes of rows
 
 
 def check_grid(grid: int) -> int:
@@ -74,6 +81,8 @@ class BlackBox(Model):
         Relative precision of k.
     steady
         Whether to move past the boundary until the answer is the same in every batch; a search need not.
+    known
+        What was asked already, by row, where rays share rows; ``None`` where they do not.
     """
 
     decide: Decision
@@ -83,6 +92,7 @@ class BlackBox(Model):
     scalars: FloatArray | None = None
     precision: float = 1e-6
     steady: bool = True
+    known: dict[bytes, float] | None = field(default=None, repr=False, compare=False)
 
     exact = False
 
@@ -100,7 +110,7 @@ class BlackBox(Model):
         """The same with fewer points, less precision, and no move past the boundary."""
         if self.scalars is not None:
             return self
-        return replace(self, grid=min(points, self.grid), precision=1.0 / points, steady=False)
+        return replace(self, grid=min(points, self.grid), precision=1.0 / points, steady=False, known={})
 
     def thinned(self, points: int) -> BlackBox:
         """The same with fewer points and less precision."""
@@ -111,12 +121,15 @@ class BlackBox(Model):
     @cached_property
     def units(self) -> FloatArray:
         """Unit roundoff of each encoded column as the model sees it; 0 for doubles, which are precise enough."""
-        return np.maximum(self.space.rounding, SINGLE if self._is_single else 0.0)
+        return np.maximum(self.space.rounding, SINGLE if self.is_single else 0.0)
 
     @property
-    def _is_single(self) -> bool:
-        """Whether the model is a module that computes in single precision."""
-        return is_module(self.decide.model) and not is_double(self.decide.model)
+    def is_single(self) -> bool:
+        """Whether the model is a module or a graph that computes in single precision."""
+        model = self.decide.model
+        if is_kind(model, "globece", ("OnnxClassifier", "OnnxRegressor")):
+            return bool(model.is_single)
+        return is_module(model) and not is_double(model)
 
     @property
     def unit(self) -> float:
@@ -145,6 +158,11 @@ class BlackBox(Model):
             return None
         changes = [np.abs(together[:ALONE] - alone).max(), np.abs(together - perturbed).max()]
         return float(STEADY * max(*changes, min(self.unit, SINGLE) * np.abs(together).max()))
+
+    @cached_property
+    def guide(self) -> Guide | None:
+        """How scores tell where the outcome changes; ``None`` where they do not, or there are none."""
+        return guide_of(self, self.cut)
 
     def _perturbed(self, Z: FloatArray, roundings: FloatArray) -> FloatArray:
         """The same rows with every number that is not whole changed by some units in the last place."""
@@ -207,13 +225,25 @@ class BlackBox(Model):
             out[part] = found[0]
         return out
 
+    def _scores(self, Z: FloatArray) -> FloatArray:
+        """The first of the scores that it has, in batches."""
+        out = np.empty(len(Z))
+        for part in self._batches(len(Z)):
+            out[part] = self.decide.scores(self.space.decode(Z[part]), part.stop - part.start)[0]
+        return out
+
     @property
     def cut(self) -> float | None:
         """The first score that is favourable, by what the scores are; see :attr:`Decision.cut`."""
         return self.decide.cut
 
     def margin(self, Z: FloatArray) -> FloatArray:
-        """+1 for a favourable row, -1 for an unfavourable one: only decisions are known."""
+        """+1 for a favourable row, -1 for an unfavourable one: only decisions are known.
+
+        While a search looks around, how far the score is above the cut, where there are scores.
+        """
+        if not self.steady and self.guide is not None:
+            return self._once(Z, self._scores) - self.guide.cut
         return np.where(self.favourable(Z), 1.0, -1.0)
 
     def first_flip(
@@ -233,16 +263,55 @@ class BlackBox(Model):
         return out
 
     def _search(self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None) -> FloatArray:
-        rays_ = _Rays.of(self.space, Z, directions, limit, self.grid, self.scalars)
+        rays_ = RayPoints.of(self.space, Z, directions, limit, self.grid, self.scalars)
         points = rays_.points
         if start is not None:  # the start itself, and the points beyond it
             begin = np.where(start <= limit, start, np.inf).reshape(-1, 1)
             points = np.sort(np.hstack([begin, np.where(points > begin, points, np.inf)]), axis=1)
             points[points == 0.0] = np.inf
             points.sort(axis=1)
+        first = np.zeros(limit.size) if start is None else start.ravel()
+        k, left = np.full(limit.size, np.inf), np.arange(limit.size)
+        if self.scalars is None and rays_.glides.any() and self.guide is not None:
+            k, left = self._search_by_scores(self.guide, rays_, points, first, limit.ravel())
+        if left.size:
+            k[left] = self._search_by_labels(rays_, left, points, first, limit.ravel())
+        return k.reshape(limit.shape)
+
+    def _search_by_scores(
+        self, guide: Guide, rays_: RayPoints, points: FloatArray, first: FloatArray, limit: FloatArray
+    ) -> tuple[FloatArray, IntArray]:
+        """Minimum scalars as far as scores tell of them, and the rays for which they do not."""
+        if self.steady and not guide.is_gradual:
+            return np.full(len(points), np.inf), np.arange(len(points))
+
+        def ask(which: IntArray, k: FloatArray) -> FloatArray:
+            return self._once(rays_.positions(which, k), self._scores) - guide.cut
+
+        found = first_crossings(ask, points, rays_.past_switches(points), first, self.grid, is_rough=not self.steady)
+        if not self.steady:
+            for _ in range(REFINED):
+                found.refine(ask)
+            return found.estimate(), np.zeros(0, dtype=np.int64)
+        found.narrow(ask, 0.5 * self.precision)
+        k = np.full(len(points), np.inf)
+        hit = np.flatnonzero(np.isfinite(found.high) & (found.before < 0.0))
+        low, high = self._bisect(rays_, hit, found.low[hit], found.high[hit])
+        k[hit] = self._move_clear(rays_, hit, low, high, limit[hit])
+        asked = hit[k[hit] > high]  # further on, where the model confirmed them
+        others = np.setdiff1d(hit, asked)
+        fails = ~self._favourable_at(rays_, others, k[others])
+        wrong = np.isfinite(found.high) & (found.before >= 0.0)
+        wrong[others[fails]] = True
+        return k, np.flatnonzero(wrong)
+
+    def _search_by_labels(
+        self, rays_: RayPoints, which: IntArray, points: FloatArray, first: FloatArray, limit: FloatArray
+    ) -> FloatArray:
+        """Minimum scalars of some rays by the model's decisions alone."""
         n_points = points.shape[1]
         found = np.full(len(points), n_points)
-        waiting = np.flatnonzero(np.isfinite(points).any(axis=1))
+        waiting = which[np.isfinite(points[which]).any(axis=1)]
         column, width = 0, 1
         while waiting.size and column < n_points:
             # Few points at first, since most rays flip early or not at all; then more at a time.
@@ -261,33 +330,45 @@ class BlackBox(Model):
         hit = np.flatnonzero(found < n_points)
         k[hit] = points[hit, found[hit]]
         if self.scalars is None:
-            first = 0.0 if start is None else np.minimum(k[hit], start.ravel()[hit])
-            before = np.where(found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], first)
+            before = np.where(
+                found[hit] > 0, points[hit, np.maximum(found[hit] - 1, 0)], np.minimum(k[hit], first[hit])
+            )
             low, high = self._bisect(rays_, hit, before, k[hit])
-            k[hit] = self._move_clear(rays_, hit, low, high, limit.ravel()[hit]) if self.steady else high
-        return k.reshape(limit.shape)
+            k[hit] = self._move_clear(rays_, hit, low, high, limit[hit]) if self.steady else high
+        return k[which]
 
-    def _favourable_at(self, rays_: _Rays, which: IntArray, k: FloatArray) -> BoolArray:
+    def _favourable_at(self, rays_: RayPoints, which: IntArray, k: FloatArray) -> BoolArray:
         """Whether each of these rays is favourable at its k; if ``steady``, also in double precision."""
         out = np.empty(len(which), dtype=bool)
         for start in range(0, len(which), self.batch_rows):
             part = slice(start, start + self.batch_rows)
             rows = rays_.positions(which[part], k[part])
-            out[part] = self.confirms(rows) if self.steady else self.favourable(rows)
+            if self.steady:
+                out[part] = self.confirms(rows)
+            else:
+                out[part] = self._once(rows, lambda new: self.favourable(new).astype(np.float64)) > 0.0
         return out
+
+    def _once(self, rows: FloatArray, ask: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Answers of the model for rows, each of which is asked about once."""
+        if self.known is None:
+            return ask(rows)
+        if (len(self.known) + len(rows)) * self.space.width * rows.itemsize > REMEMBERED:
+            self.known.clear()
+        keys = [row.tobytes() for row in rows]
+        new = {key: i for i, key in enumerate(keys) if key not in self.known}
+        if new:
+            self.known.update(zip(new, ask(rows[list(new.values())]).tolist(), strict=True))
+        return np.array([self.known[key] for key in keys])
 
     def _scores_at(
-        self, rays_: _Rays, which: IntArray, k: FloatArray, roundings: FloatArray | None = None
+        self, rays_: RayPoints, which: IntArray, k: FloatArray, roundings: FloatArray | None = None
     ) -> FloatArray:
         """Scores along rays, of rows as they are or changed in their last digit by so many rounding units."""
-        out = np.empty(len(which))
-        for part in self._batches(len(which)):
-            rows = rays_.positions(which[part], k[part])
-            rows = rows if roundings is None else self._perturbed(rows, roundings)
-            out[part] = self.decide.scores(self.space.decode(rows), len(rows))[0]
-        return out
+        rows = rays_.positions(which, k)
+        return self._scores(rows if roundings is None else self._perturbed(rows, roundings))
 
-    def _need_at(self, need: float, rays_: _Rays, which: IntArray, k: FloatArray, scores: FloatArray) -> FloatArray:
+    def _need_at(self, need: float, rays_: RayPoints, which: IntArray, k: FloatArray, scores: FloatArray) -> FloatArray:
         """The same as :attr:`need` at the rows in question: far out, sums and their roundings are larger."""
         rng, changes = np.random.default_rng(1), np.zeros(len(which))
         for _ in range(2):
@@ -296,7 +377,7 @@ class BlackBox(Model):
         return np.asarray(np.clip(np.nan_to_num(STEADY * changes), need, FARTHER * need))
 
     def _move_clear(
-        self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray, limit: FloatArray
+        self, rays_: RayPoints, hit: IntArray, low: FloatArray, high: FloatArray, limit: FloatArray
     ) -> FloatArray:
         """Move past the boundary, by the precision of the search or of the model."""
         k = high.copy()
@@ -332,7 +413,7 @@ class BlackBox(Model):
         return self._drop_fragile(rays_, hit, k, limit)
 
     def _move_back(
-        self, rays_: _Rays, hit: IntArray, which: IntArray, low: FloatArray, k: FloatArray, score: FloatArray
+        self, rays_: RayPoints, hit: IntArray, which: IntArray, low: FloatArray, k: FloatArray, score: FloatArray
     ) -> None:
         """Bisect the last push of the rays that are clear, in place: pushes that double may go too far."""
         for _ in range(HALVINGS if which.size else 0):
@@ -341,12 +422,12 @@ class BlackBox(Model):
             clear &= self._scores_at(rays_, hit[which], middle) >= score[which]
             k[which[clear]], low[which[~clear]] = middle[clear], middle[~clear]
 
-    def _drop_fragile(self, rays_: _Rays, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
+    def _drop_fragile(self, rays_: RayPoints, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
         """Drop flips right at the limit that a change in the last digit undoes, for a module in single precision.
 
         Other models are as reliable at the end of a range as anywhere else.
         """
-        if not self._is_single:
+        if not self.is_single:
             return k
         rng = np.random.default_rng(0)
         for _ in range(PERTURBATIONS):
@@ -357,7 +438,9 @@ class BlackBox(Model):
                 k[ends[~stays]] = np.inf
         return k
 
-    def _bisect(self, rays_: _Rays, hit: IntArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _bisect(
+        self, rays_: RayPoints, hit: IntArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Narrow (low, high] to the relative precision; ``high`` stays favourable throughout."""
         low, high = low.copy(), high.copy()
         precision = 0.5 * self.precision if self.steady else self.precision  # the rest is for moving past the boundary
@@ -407,60 +490,3 @@ def search_undecided(
         found[i, rows] = box.first_flip(Z[rows], directions[i : i + 1], limit[i : i + 1, rows], begin)[0]
         box.decide.tally.searched_rays += rows.size
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Rays:
-    """All rows along all directions, and the points to try on each ray; ordered by direction, then row."""
-
-    space: FeatureSpace
-    Z: FloatArray
-    directions: FloatArray
-    glides: BoolArray  # (rays,) whether a continuous or ordinal feature moves
-    switches: FloatArray  # (rays, jumps) the first k past each switch, or into a range; inf where there is none
-    points: FloatArray  # (rays, points) ascending, padded with inf
-
-    @classmethod
-    def of(
-        cls,
-        space: FeatureSpace,
-        Z: FloatArray,
-        directions: FloatArray,
-        limit: FloatArray,
-        grid: int,
-        scalars: FloatArray | None,
-    ) -> _Rays:
-        n, n_rays = len(Z), limit.size
-        most = max((sum(1 for _ in rays.switches(space, delta)) for delta in directions), default=0)
-        past = np.full((n_rays, most), np.inf)
-        glides, enters = np.zeros(n_rays, dtype=bool), np.zeros(n_rays, dtype=bool)
-        for i, delta in enumerate(directions):
-            mine = slice(i * n, (i + 1) * n)
-            bounds = rays.row_switches(space, Z, delta)
-            past[mine, : bounds.shape[1]] = np.nextafter(bounds, np.inf)
-            glides[mine] = any(True for _ in rays.movers(space, delta))
-            for f, step in rays.movers(space, delta):
-                x = Z[:, f.start]
-                enters[mine] |= x < f.low if step > 0 else x > f.high
-        if enters.any():  # a row that starts outside of a range enters it at once
-            past = np.hstack([past, np.where(enters, SMALLEST, np.inf)[:, None]])
-        end = limit.reshape(-1, 1)
-        if scalars is not None:
-            points = np.broadcast_to(scalars, (n_rays, len(scalars)))
-        elif glides.any():
-            steps = np.where(glides[:, None], end * np.linspace(0.0, 1.0, grid + 1)[1:], np.inf)
-            points = np.hstack([past, steps])
-        else:
-            points = past
-        points = np.sort(np.where(points <= end, points, np.inf), axis=1)
-        return cls(space, Z, directions, glides, past, points)
-
-    def positions(self, which: IntArray, k: FloatArray) -> FloatArray:
-        """Where these rays are at k; ``which`` must ascend."""
-        n = len(self.Z)
-        out = np.empty((len(which), self.space.width))
-        edges = np.searchsorted(which, np.arange(len(self.directions) + 1) * n)
-        for i in np.flatnonzero(np.diff(edges)):
-            part = slice(edges[i], edges[i + 1])
-            out[part] = rays.positions(self.space, self.Z[which[part] % n], self.directions[i], k[part])
-        return out

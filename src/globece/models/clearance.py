@@ -40,6 +40,9 @@ def rounding_of_columns(space: FeatureSpace, inputs: Sequence[Input]) -> FloatAr
     Whole numbers that their type represents exactly are only rounded if a step computes with them.
     """
     out = space.rounding.copy()
+    for source in inputs:
+        if isinstance(source, Number) and source.narrow == "float32":  # a step may round what is stored precisely
+            out[source.column] = max(out[source.column], SINGLE)
     computed = {source.column for source in inputs if isinstance(source, Number) and source.forward is not None}
     for f in space.scalars:
         rounds = out[f.start] and max(abs(f.low), abs(f.high)) > 1.0 / out[f.start]

@@ -28,6 +28,7 @@ from globece.space import BoolArray, FloatArray
 
 SIDES = ("above", "below")
 CHECKED_LABELS = 1000  # labels of each call whose type is checked
+COSTLY = ("GaussianProcessClassifier",)  # whose probabilities take a variance, which decisions do without
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ class Decision:
                 return (found if index == 1 else -found,) if len(classes) == 2 else ()
             return (_lead(found, index),) if found.shape[1] == len(classes) else ()
         by_probability = getattr(model, "predict_proba", None)
-        if by_probability is None:
+        if by_probability is None or type(_last_step(model)).__name__ in COSTLY:
             return ()
         probabilities = self._numbers(self._answer(by_probability, rows, n))
         if probabilities.ndim != 2 or probabilities.shape[1] != len(classes):
@@ -388,6 +389,12 @@ def _several(name: str, n: int) -> str:
         f"{name} predicts {n} outcomes for each row (several outputs or labels); explain one at a time: give the "
         "estimator of that output, or a function that returns its outcome"
     )
+
+
+def _last_step(model: Any) -> Any:
+    """What a pipeline ends in; any other model itself."""
+    steps = getattr(model, "steps", None)
+    return _last_step(steps[-1][1]) if isinstance(steps, list) and steps else model
 
 
 def _lead(scores: FloatArray, index: int) -> FloatArray:

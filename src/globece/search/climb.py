@@ -10,7 +10,7 @@ import numpy as np
 from globece.case.affected import Affected
 from globece.case.ordering import spread_order
 from globece.directions.chains import Chain, as_matrix
-from globece.directions.climbing import in_order
+from globece.directions.judging import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
 from globece.search.protocol import Proposal

@@ -17,7 +17,9 @@ from globece.case.affected import Affected
 from globece.case.ordering import Sample
 from globece.case.scaling import scale
 from globece.directions.chains import Chain, as_matrix, shortened
-from globece.directions.climbing import WIDEST, Climber, Effort, Evaluator, climb, first_moves, kind_of
+from globece.directions.climbing import WIDEST, Climber, Effort, climb, first_moves
+from globece.directions.judging import Evaluator
+from globece.directions.ranking import kind_of
 from globece.models.base import Model
 from globece.progress import INTERRUPTIONS, Monitor
 from globece.search.choice import exchange, greedy

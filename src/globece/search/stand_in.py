@@ -39,7 +39,7 @@ def can_stand_in(problem: Affected) -> bool:
         problem.model.may_stand_in
         and len(problem.inputs) >= LEAST_INPUTS
         and problem.space.width <= WIDEST
-        and bool(np.isfinite(problem.inputs).all())
+        and not bool(np.isinf(problem.inputs).any())
     )
 
 

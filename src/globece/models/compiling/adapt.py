@@ -28,6 +28,8 @@ from globece.models.clearance import DOUBLE
 from globece.models.compiling.checking import check
 from globece.models.compiling.compose import Category, NotCompiled, Symbol, base_row, compose, inputs_of, raw_symbols
 from globece.models.compiling.final import KERNELS, Final, LinearRule, half_spaces, is_linear, unwrap
+from globece.models.compiling.onnx.compiler import compile_graph
+from globece.models.compiling.onnx.compiler import supports as is_graph
 from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
@@ -37,7 +39,7 @@ from globece.models.networks.reading import supports as supports_network
 from globece.models.robust import Robust, RobustModel, errors_on, stricter
 from globece.models.torch_modules import is_module
 from globece.models.trees.ensemble import TreeEnsemble
-from globece.models.trees.importing import native_categories
+from globece.models.trees.importing import hashes_categories, native_categories
 from globece.models.trees.importing import read as read_trees
 from globece.models.trees.importing import supports as supports_trees
 from globece.space import BoolArray, FeatureSpace, FloatArray
@@ -313,6 +315,8 @@ def compile_model(model: Any, space: FeatureSpace, decide: Decision) -> Model:
 
 
 def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
+    if is_graph(model):
+        return compile_graph(model, space, decide)
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
     if not (is_linear(estimator) or supports_trees(estimator) or supports_network(estimator)):
@@ -323,7 +327,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         planes = half_spaces(estimator, final.favourable, final.threshold)
         by_trees = planes is None and supports_trees(estimator)
         sparse = by_trees and _library(estimator) == "xgboost" and hasattr(_transformed(final.steps, space), "toarray")
-        reading = read_trees(estimator, sparse=sparse) if by_trees else None
+        late = by_trees and hashes_categories(estimator)  # which categories there are is known once it is composed
+        reading = read_trees(estimator, sparse=sparse) if by_trees and not late else None
     except GlobeCEError as error:
         raise NotCompiled(f"step {name}: {error}") from error
     symbols = raw_symbols(space)
@@ -332,6 +337,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
             symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
     values = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))
+    if hashes_categories(estimator):  # CatBoost forgets the number when it is loaded
+        expected = len(estimator.feature_names_)
     if expected != len(symbols):
         raise NotCompiled(f"{name} takes {expected} inputs and its steps give {len(symbols)}")
     if not isinstance(space.table, MatrixTable):
@@ -349,8 +356,10 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
                 unit=DOUBLE if _sums_doubles(final, space) else None,
                 summed=planes.summed,
             )
-        if reading is not None:
+        if by_trees:
             inputs = _tree_inputs(estimator, values, name)
+            if reading is None:
+                reading = read_trees(estimator, categories=_categories(values))
             return TreeEnsemble.from_reading(reading, space, inputs, final.favourable, final.threshold, name)
         return ReLUNetwork.from_model(
             estimator, space, inputs_of(values, name), favourable=final.favourable, threshold=final.threshold
@@ -392,10 +401,22 @@ def _check_names(estimator: Any, names: list[str], name: str) -> None:
             raise NotCompiled(f"{name} takes its columns in another order: {known}")
 
 
+def _categories(symbols: Sequence[Symbol]) -> dict[int, tuple[Any, ...]]:
+    """The categories of each input that is a categorical column."""
+    return {
+        i: tuple(c for c in s.feature.categories if c is not None)
+        for i, s in enumerate(symbols)
+        if isinstance(s, Category)
+    }
+
+
 def _tree_inputs(estimator: Any, symbols: Sequence[Symbol], name: str) -> list[Input]:
     """Inputs of a tree ensemble: categories that it splits natively enter as its codes for them."""
     categorical = [i for i, s in enumerate(symbols) if isinstance(s, Category)]
     lists = native_categories(estimator, categorical) if categorical else {}
+    if hashes_categories(estimator):
+        hashed = set(estimator.get_cat_feature_indices())
+        lists = {i: values for i, values in _categories(symbols).items() if i in hashed}
     found: list[Input] = []
     for i, s in enumerate(symbols):
         if isinstance(s, Category) and i in lists:

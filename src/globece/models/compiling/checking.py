@@ -17,6 +17,7 @@ from globece.errors import ModelError
 from globece.models import probes
 from globece.models.base import Model
 from globece.models.blackbox import BlackBox
+from globece.models.clearance import SINGLE
 from globece.models.compiling.compose import NotCompiled
 from globece.models.linear.half_spaces import LinearModel
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -28,6 +29,8 @@ PAIR_ROWS = 160  # rows for pairs of categories
 RAY_ROWS, RAY_DIRECTIONS, RAY_LIMIT = 8, 4, 3.0
 CLOSE_BY = 1e-4  # relative distance of a point next to the boundary
 SCORED = 320  # rows whose scores are compared
+# Share of the largest score by which a score may fall by rounding; sigmoids in single precision are less precise.
+FALLS, FALLS_SINGLE = 1e-9, 8.0 * SINGLE
 SPOT_RAYS = 64  # rays of a result that are checked against the original
 SPOT_POINTS = 6  # points on each of them, and one just past every switch
 
@@ -70,7 +73,8 @@ def check(core: Model, box: BlackBox, rows: FloatArray | None = None, outcomes: 
     except ModelError:
         return  # no scores to compare
     unsure = blur(core, seen[asked], margin[asked])
-    if scores and not any(_rises(margin[asked], s, unsure) for s in scores):
+    falls = FALLS_SINGLE if box.is_single else FALLS
+    if scores and not any(_rises(margin[asked], s, unsure, falls) for s in scores):
         raise NotCompiled("compiled, it ranks rows differently: its margin does not rise with the model's score")
 
 
@@ -86,7 +90,7 @@ def _compare(what: str, core: Model, Z: FloatArray, margin: FloatArray, expected
         raise NotCompiled(f"compiled, it gives {differs.size:,} of {len(Z):,} of {what} another outcome")
 
 
-def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
+def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray, falls: float = FALLS) -> bool:
     """Whether a score never falls where the margin rises, up to rounding."""
     known = np.isfinite(margin) & np.isfinite(score)
     order = np.flatnonzero(known)[np.argsort((margin + unsure)[known], kind="stable")]
@@ -96,9 +100,8 @@ def _rises(margin: FloatArray, score: FloatArray, unsure: FloatArray) -> bool:
     most = np.maximum.accumulate(s)
     before = np.searchsorted(m + slack, m - slack, side="left") - 1  # the last row with a clearly smaller margin
     above = np.where(before >= 0, most[np.maximum(before, 0)], -np.inf)
-    close = (
-        1e-6 * np.maximum(np.abs(s), np.abs(above, where=before >= 0, out=np.zeros(len(s)))) + 1e-9 * np.abs(s).max()
-    )
+    larger = np.maximum(np.abs(s), np.abs(above, where=before >= 0, out=np.zeros(len(s))))
+    close = 1e-6 * larger + falls * np.abs(s).max()
     return bool((above - s <= close).all())
 
 

@@ -138,17 +138,25 @@ def compose(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, *, flat:
 
 def _rounded(step: Any, outputs: list[Input], inputs: list[Input]) -> list[Input]:
     """A step's outputs as it computes them: in a narrow type if all of its inputs have one."""
-    types = {s.narrow if isinstance(s, Number) else None for s in inputs}
+    together = _type_together(inputs)
     moved = len(outputs) == len(inputs) and any(isinstance(s, Number) and s.forward is not None for s in outputs)
-    if not types or None in types or not moved:
+    if together is None or not moved:
         return outputs
     found: list[Input] = []
     for i, (before, after) in enumerate(zip(inputs, outputs, strict=True)):
         if isinstance(after, Number) and isinstance(before, Number) and after.forward is not before.forward:
-            itself = AsItComputes(step, i, len(inputs), "float32" if "float32" in types else "float16")
+            itself = AsItComputes(step, i, len(inputs), together)
             after = replace(after, forward=itself if before.forward is None else Chained(before.forward, itself))
         found.append(after)
     return found
+
+
+def _type_together(inputs: Sequence[Input]) -> str | None:
+    """The narrow type of these inputs as one matrix; ``None`` for doubles, to which one column takes all the others."""
+    types = {s.narrow if isinstance(s, Number) else None for s in inputs}
+    if not types or None in types:
+        return None
+    return "float32" if "float32" in types else "float16"
 
 
 @dataclass(frozen=True)
@@ -228,7 +236,7 @@ def _union(step: Any, symbols: dict[str, Symbol], space: FeatureSpace) -> list[S
         weight = (step.transformer_weights or {}).get(name)
         if weight is not None:
             outputs = [
-                _mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
+                mapped(s, ScaleAndShift(float(weight), 0.0), float(weight), 0.0)
                 for s in inputs_of(outputs, "FeatureUnion")
             ]
         found += outputs
@@ -441,7 +449,7 @@ class Chained:
         return self.then(self.first(z))
 
 
-def _mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
+def mapped(source: Input, function: Function, scale: float | None, shift: float | None) -> Input:
     """A function of an input: applied to its table, or composed with its own function."""
     if isinstance(source, Lookup):
         return replace(source, table=function(source.table))
@@ -462,7 +470,7 @@ def _shift_and_divide(centre: Any, scale: Any, inputs: list[Input]) -> list[Inpu
     for i, source in enumerate(inputs):
         c = 0.0 if centre is None else float(centre[i])
         s = 1.0 if scale is None else float(scale[i])
-        found.append(_mapped(source, ShiftAndDivide(c, s), 1.0 / s, -c / s))
+        found.append(mapped(source, ShiftAndDivide(c, s), 1.0 / s, -c / s))
     return found
 
 
@@ -486,9 +494,9 @@ def _min_max(step: Any, inputs: list[Input]) -> list[Input]:
     for source, s, m in zip(inputs, step.scale_, step.min_, strict=True):
         a, b = float(s), float(m)
         if step.clip:
-            found.append(_mapped(source, ScaleAndShift(a, b, (float(low), float(high))), None, None))
+            found.append(mapped(source, ScaleAndShift(a, b, (float(low), float(high))), None, None))
         else:
-            found.append(_mapped(source, ScaleAndShift(a, b), a, b))
+            found.append(mapped(source, ScaleAndShift(a, b), a, b))
     return found
 
 
@@ -496,8 +504,9 @@ def _impute(step: Any, inputs: list[Input]) -> list[Input]:
     if step.add_indicator or not (isinstance(step.missing_values, float) and np.isnan(step.missing_values)):
         raise NotCompiled("step SimpleImputer is compiled for NaN and without an indicator only")
     found: list[Input] = []
-    for source, fill in zip(inputs, np.asarray(step.statistics_, dtype=np.float64), strict=True):
-        value = float(fill)
+    together = _type_together(inputs)  # in which it fills
+    fills = np.asarray(step.statistics_, dtype=np.float64)
+    for source, value in zip(inputs, (fills if together is None else Narrow(together)(fills)).tolist(), strict=True):
         if np.isnan(value):
             raise NotCompiled("step SimpleImputer drops a column that was empty when it was fitted")
         if isinstance(source, Lookup):
@@ -507,9 +516,7 @@ def _impute(step: Any, inputs: list[Input]) -> list[Input]:
         elif source.forward is not None or source.fill is not None:
             raise NotCompiled("step SimpleImputer is compiled before other steps only")
         else:
-            found.append(
-                replace(source, fill=value if source.narrow is None else float(np.dtype(source.narrow).type(value)))
-            )
+            found.append(replace(source, fill=value))
     return found
 
 
@@ -542,7 +549,7 @@ def _function(step: Any, inputs: list[Input]) -> list[Input]:
         return inputs
     if step.func not in RISING or step.kw_args:
         raise NotCompiled(f"step {_named(step)} is not known to be increasing")
-    return [_mapped(source, Quiet(step.func), None, None) for source in inputs]
+    return [mapped(source, Quiet(step.func), None, None) for source in inputs]
 
 
 def _selected(step: Any, inputs: list[Input]) -> list[Input]:

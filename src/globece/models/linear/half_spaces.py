@@ -85,7 +85,7 @@ class LinearModel(Model):
     terms: int = 0
 
     exact = True
-    allowance = Allowance(15.0, 30_000, 1_000_000)
+    allowance = Allowance(10.0, 18_000, 1_000_000)
 
     @property
     def half_spaces(self) -> LinearModel:
@@ -206,7 +206,7 @@ class LinearModel(Model):
     ) -> FloatArray:
         """Smallest k at which each row is favourable; see :meth:`globece.models.base.Model.first_flip`."""
         margins, rounding = self._sums(Z)
-        narrow = bool(self.space.rounding.any())
+        narrow = bool(self.space.rounding.any() or (self.stored is not None and self.stored.any()))
         # Where a margin moves in steps it may be 0 on a whole stretch: only the model itself can decide there.
         unsure = UNSURE * rounding
         # the reported k must hold in whatever order the model sums

@@ -7,7 +7,7 @@ of its layers in order and nothing else; and what was read is compared with the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from scipy.special import expit, log_softmax, softmax
 
 from globece.errors import ModelError, require
 from globece.models import torch_modules
-from globece.models.networks.clearance import Powers, merged_power, power, scaled_power, scaling_power
+from globece.models.networks.clearance import Powers
 from globece.models.networks.layers import Layers
 from globece.models.networks.reading import Reading, read_mlp
+from globece.models.networks.stack import Stack
 from globece.space import FloatArray
 
 PASSING = ("Identity", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "Flatten")
@@ -129,51 +130,12 @@ def _check_order(torch: Any, module: Any, name: str) -> None:
         raise ModelError(f"the layers of {name}, run in order, do not give its output{more}")
 
 
-@dataclass
-class _Stack:
-    """Affine maps and bends, as they are collected."""
-
-    width: int
-    weights: list[FloatArray] = field(default_factory=list)
-    biases: list[FloatArray] = field(default_factory=list)
-    leaks: list[FloatArray] = field(default_factory=list)
-    powers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-
-    def affine(self, weight: FloatArray, bias: FloatArray) -> None:
-        if len(self.weights) > len(self.leaks):  # no bend in between: merge the maps
-            self.weights[-1], self.biases[-1] = self.weights[-1] @ weight, self.biases[-1] @ weight + bias
-            self.powers[-1] = merged_power(self.powers[-1], weight, bias)
-        else:
-            self.weights.append(weight)
-            self.biases.append(bias)
-            self.powers.append(power(weight, bias))
-
-    def scale(self, scale: FloatArray, shifts: tuple[FloatArray, ...]) -> None:
-        """Scale each unit by itself, and add the shifts."""
-        if len(self.weights) > len(self.leaks):
-            self.weights[-1], self.biases[-1] = self.weights[-1] * scale, self.biases[-1] * scale + sum(shifts)
-            self.powers[-1] = scaled_power(self.powers[-1], scale, shifts)
-        else:
-            self.weights.append(np.diag(scale))
-            self.biases.append(np.sum(shifts, axis=0))
-            self.powers.append(scaling_power(scale, shifts))
-
-    def bend(self, slope: FloatArray) -> None:
-        if len(self.weights) == len(self.leaks):
-            self.identity()
-        self.leaks.append(np.broadcast_to(slope, self.biases[-1].shape).copy())
-
-    def identity(self) -> None:
-        n = len(self.biases[-1]) if self.biases else self.width
-        self.affine(np.eye(n), np.zeros(n))
-
-
 def _stack(torch: Any, body: list[Any], name: str) -> tuple[Layers, Powers]:
     widths = [getattr(leaf, "in_features", getattr(leaf, "num_features", None)) for leaf in body]
     width = next((w for w in widths if w is not None), None)
     if width is None:
         raise ModelError(f"{name} has no Linear layer")
-    stack = _Stack(width)
+    stack = Stack(width)
     for leaf in body:
         kind = _kind(torch, leaf)
         try:
@@ -188,10 +150,7 @@ def _stack(torch: Any, body: list[Any], name: str) -> tuple[Layers, Powers]:
                 raise ModelError(f"layer {kind} of {name} is supported as its last layer only")
         except ValueError as error:
             raise ModelError(f"layer {kind} of {name} does not fit the one before it: {error}") from error
-    if len(stack.weights) == len(stack.leaks):
-        stack.identity()
-    powers = Powers(tuple(w for w, _ in stack.powers), tuple(b for _, b in stack.powers))
-    return Layers(tuple(stack.weights), tuple(stack.biases), tuple(stack.leaks)), powers
+    return stack.finished()
 
 
 def _array(values: Any) -> FloatArray:

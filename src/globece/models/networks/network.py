@@ -107,7 +107,7 @@ class ReLUNetwork(Model):
     glancing: bool = False
 
     exact = True
-    allowance = Allowance(4.0, 7_000, 12_000)  # its rays cost more than others'
+    allowance = Allowance(4.0, 5_000, 12_000)  # its rays cost more than others'
 
     @classmethod
     def from_model(
@@ -139,7 +139,33 @@ class ReLUNetwork(Model):
         ModelError
             If the network cannot be followed exactly; the message says why.
         """
-        name, reading = type(estimator).__name__, read(estimator)
+        return cls.from_reading(
+            read(estimator),
+            space,
+            inputs,
+            favourable,
+            threshold,
+            type(estimator).__name__,
+            converts=is_module(estimator),
+        )
+
+    @classmethod
+    def from_reading(
+        cls,
+        reading: Reading,
+        space: FeatureSpace,
+        inputs: Sequence[Input],
+        favourable: Any,
+        threshold: float | None = None,
+        name: str = "network",
+        *,
+        converts: bool = False,
+    ) -> ReLUNetwork:
+        """Compile a network that has been read; the parameters are those of :meth:`from_model`.
+
+        ``converts`` says that the network converts its inputs to its own precision; others compute in that of their
+        columns.
+        """
         expected = len(reading.layers.weights[0])
         if expected != len(inputs):
             raise ModelError(f"{name} takes {expected} inputs and its steps give {len(inputs)}")
@@ -151,8 +177,7 @@ class ReLUNetwork(Model):
         there = [0.0 if isinstance(source, Lookup) else source.values(centre[None])[0] for source in inputs]
         centred = scores.before(matrix, np.array(there))
         probability = None if reading.head is None and threshold is None else 0.5 if threshold is None else threshold
-        # a module converts its inputs to its own precision; others compute in that of their columns
-        unit = max(0.5 * reading.precision, 0.0 if is_module(estimator) else unit_of_sum(space, inputs))
+        unit = max(0.5 * reading.precision, 0.0 if converts else unit_of_sum(space, inputs))
         clearance = Clearance.of(scores, asks.closed, reading.powers, asks.matrix, unit, probability)
         classes = reading.classes if reading.classes is not None and favourable in reading.classes else None
         wanted = "value" if classes is None else "class" if threshold is None else "probability"
@@ -298,16 +323,17 @@ class ReLUNetwork(Model):
     def _seen(self, Z: FloatArray) -> FloatArray:
         """The network's inputs for these rows, after rounding to the types of their columns."""
         Z = self.space.settle(Z)
-        columns = [_copied(source) for source in self.inputs]
+        columns = [_copied(source, self.space) for source in self.inputs]
         if None in columns:
             return evaluate(self.inputs, Z)
         return Z if columns == list(range(self.space.width)) else Z[:, columns]  # type: ignore[index]
 
 
-def _copied(source: Input) -> int | None:
+def _copied(source: Input, space: FeatureSpace) -> int | None:
     """The encoded column that an input is a copy of, if any."""
     if isinstance(source, Number):
-        return source.column if source.forward is None and source.fill is None else None
+        rounded = source.narrow is not None and space.rounding[source.column] == 0.0  # by the network alone
+        return source.column if source.forward is None and source.fill is None and not rounded else None
     if isinstance(source, Lookup):
         index = int(source.table.argmax())
         return source.start + index if (source.table == np.eye(len(source.table))[index]).all() else None

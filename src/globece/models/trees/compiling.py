@@ -18,7 +18,7 @@ from numba import njit
 from globece.errors import ModelError
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input, Lookup, Number, Steps
-from globece.models.trees.kernel import ByteArray, Int32Array, Trees
+from globece.models.trees.layout import ByteArray, Int32Array, Trees
 from globece.space import BoolArray, Feature, FeatureSpace, FloatArray, IntArray
 
 LARGEST_DOUBLE = float(np.finfo(np.float64).max)
@@ -122,7 +122,7 @@ class Question:
     Attributes
     ----------
     slot
-        Encoded column or, after those, a block; see :class:`globece.models.trees.kernel.Trees`.
+        Encoded column or, after those, a block; see :class:`globece.models.trees.layout.Trees`.
     cuts
         Ascending; the largest value of each piece but the last.
     left
@@ -340,7 +340,7 @@ class _CompiledSplits:
         self.missing[kind] = not q.missing_left
 
     def odd_arrays(self) -> tuple[Int32Array, Int32Array, FloatArray, ByteArray]:
-        """The odd predicates, as :class:`globece.models.trees.kernel.Trees` holds them."""
+        """The odd predicates, as :class:`globece.models.trees.layout.Trees` holds them."""
         start = np.cumsum([0, *(len(c) for c in self.odd_cut)]).astype(np.int32)
         cuts = np.concatenate([np.zeros(0), *self.odd_cut])
         sides = np.concatenate([np.zeros(0, bool), *self.odd_side])

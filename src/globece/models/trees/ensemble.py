@@ -1,7 +1,7 @@
 """Tree ensembles, followed exactly.
 
 The leaf of a row is a step function of the scalar, and all its steps can be listed; see
-:mod:`globece.models.trees.kernel` for how they are followed, :mod:`globece.models.trees.compiling` for how a library's
+:mod:`globece.models.trees.rays` for how they are followed, :mod:`globece.models.trees.compiling` for how a library's
 splits become questions about the encoded matrix, and :mod:`globece.models.trees.importing` for the libraries.
 """
 
@@ -22,18 +22,18 @@ from globece.models.base import Allowance, Model
 from globece.models.clearance import DOUBLE, SINGLE
 from globece.models.doubles import last_alike
 from globece.models.inputs import Input
-from globece.models.trees import kernel
+from globece.models.trees import rays, rows
 from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
-from globece.models.trees.kernel import Located, Routes, SpaceArrays, Trees
+from globece.models.trees.layout import Located, Ranks, Routes, SpaceArrays, Trees
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
-Arrays = TypeVar("Arrays", Trees, DecisionRule, SpaceArrays, Routes)
+Arrays = TypeVar("Arrays", Trees, Ranks, DecisionRule, SpaceArrays, Routes)
 
-MOST = 8_000_000  # leaves that are kept
+MOST = 16_000_000  # leaves, or splits, that are kept
 BATCH = 65_536  # rows at a time: bounds the memory for contiguous copies
 USUAL_SPLITS = 1500.0  # with fewer of them a search may follow more rays, up to four times as many
 
@@ -82,7 +82,7 @@ class TreeEnsemble(FieldsOnly, Model):
         n_trees, n_leaves = len(self.trees.roots), (len(self.trees.threshold) + len(self.trees.roots)) / 2
         splits = n_trees * np.log2(max(n_leaves / max(n_trees, 1), 2.0))  # on a row's way through all trees
         more = float(np.clip(USUAL_SPLITS / max(splits, 1.0), 1.0, 4.0))
-        return Allowance(24.0 * more, int(8_000 * min(more, 2.0)), 75_000)
+        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), 55_000)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
@@ -146,8 +146,8 @@ class TreeEnsemble(FieldsOnly, Model):
     def margin(self, Z: FloatArray) -> FloatArray:
         """How far each row is on the favourable side, in the ensemble's scores; negative on the unfavourable side."""
         out = np.empty(len(Z))
-        for rows in _batches(len(Z)):
-            out[rows] = kernel.leads(*self._arrays, _plain(Z[rows]))
+        for batch in _batches(len(Z)):
+            out[batch] = rows.leads(*self._arrays, _plain(Z[batch]))
         return out
 
     def first_flip(
@@ -162,21 +162,27 @@ class TreeEnsemble(FieldsOnly, Model):
         """The same for rows of which the leaves may be known."""
         routes = _frozen(_routes(self.space, directions))
         out = np.empty((len(directions), len(Z)))
-        for rows in _batches(len(Z)):
-            begin = np.zeros((1, 1)) if start is None else start[:, rows]
-            some, here = _plain(limit[:, rows]), known and Located(known.values[rows], known.leaves[rows])
-            out[:, rows] = kernel.follow(*self._arrays, routes, _plain(Z[rows]), some, _plain(begin), here)
+        trees, rule, space = self._arrays
+        for batch in _batches(len(Z)):
+            begin = np.zeros((1, 1)) if start is None else start[:, batch]
+            some, here = _plain(limit[:, batch]), known and known.part(batch)
+            out[:, batch] = rays.follow(
+                trees, self._ranks, rule, space, routes, _plain(Z[batch]), some, _plain(begin), here
+            )
         return out
 
     def located(self, Z: FloatArray) -> Model:
         """The same, which keeps the leaves of these rows; see :meth:`globece.models.base.Model.located`."""
-        return (
-            LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < Z.shape[0] * len(self.trees.roots) <= MOST else self
-        )
+        most = len(Z) * max(len(self.trees.roots), self._ranks.longest)
+        return LocatedTrees(self, Z) if Z.flags.c_contiguous and 0 < most <= MOST else self
 
     @cached_property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
         return _frozen(self.trees), _frozen(self.rule), _frozen(self._space_arrays)
+
+    @cached_property
+    def _ranks(self) -> Ranks:
+        return _frozen(Ranks.of(self.trees, self.space.width + len(self.space.blocks)))
 
     @cached_property
     def _space_arrays(self) -> SpaceArrays:
@@ -208,8 +214,8 @@ class LocatedTrees(Model):
     exact = True
 
     def __post_init__(self) -> None:
-        n_slots = self.rows.shape[1] + len(self.space.blocks)
-        self.known = kernel.nowhere(len(self.rows), len(self.ensemble.trees.roots), n_slots)
+        n_slots, trees = self.rows.shape[1] + len(self.space.blocks), len(self.ensemble.trees.roots)
+        self.known = Located.room(len(self.rows), trees, n_slots, self.ensemble._ranks.longest)
 
     @property
     def space(self) -> FeatureSpace:
@@ -249,13 +255,14 @@ class LocatedTrees(Model):
         last = first + len(Z)
         if last > self.done:
             new = slice(self.done, last)
-            trees, _, space = self.ensemble._arrays
-            kernel.locate(
-                trees, space, _read_only(self.rows[new]), Located(self.known.values[new], self.known.leaves[new])
-            )
+            trees, rule, space = self.ensemble._arrays
+            rows.locate(trees, self.ensemble._ranks, rule, space, _read_only(self.rows[new]), self.known.part(new))
             self.done = last
-        known = Located(self.known.values[first:last], self.known.leaves[first:last])
-        return self.ensemble.follow(Z, directions, limit, start, known)
+        return self.ensemble.follow(Z, directions, limit, start, self.known.part(slice(first, last)))
+
+    def located(self, Z: FloatArray) -> Model:
+        """The ensemble with the leaves of other rows."""
+        return self.ensemble.located(Z)
 
     def _position(self, Z: FloatArray) -> int | None:
         """Which of the rows is the first of a view of them; ``None`` for other rows."""

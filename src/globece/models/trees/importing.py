@@ -5,7 +5,7 @@ An estimator is recognised by its exact class; no library is imported for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def supports(estimator: Any) -> bool:
     return reader_of(estimator) is not None
 
 
-def read(estimator: Any, *, sparse: bool = False) -> Reading:
+def read(estimator: Any, *, sparse: bool = False, categories: Mapping[int, Sequence[Any]] | None = None) -> Reading:
     """Read a fitted ensemble, or raise :class:`globece.errors.ModelError` with the reason.
 
     Parameters
@@ -37,11 +37,20 @@ def read(estimator: Any, *, sparse: bool = False) -> Reading:
         The ensemble.
     sparse
         Whether it gets a sparse matrix, in which some libraries read absent values as 0 and others as missing.
+    categories
+        Those of each categorical feature, by its index, for ensembles that keep only hashes of them.
     """
     reader = reader_of(estimator)
     if reader is None:
         raise ModelError(f"{type(estimator).__name__} is not a tree ensemble that can be read")
+    if reader is read_catboost:
+        return read_catboost(estimator, categories)
     return read_xgboost(estimator, sparse=True) if sparse and reader is read_xgboost else reader(estimator)
+
+
+def hashes_categories(estimator: Any) -> bool:
+    """Whether the estimator keeps only hashes of its categories."""
+    return reader_of(estimator) is read_catboost
 
 
 def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The plain NumPy twin of :mod:`globece.models.trees.kernel`: slow and simple.
+"""The plain NumPy twin of :mod:`globece.models.trees.rays`: slow and simple.
 
 It tries every scalar at which any split could change its answer, in order. A test checks that the two agree.
 """
@@ -10,7 +10,8 @@ import numpy as np
 from globece import rays
 from globece.models.doubles import last_alike
 from globece.models.trees.decision_rule import DecisionRule, plain_decide
-from globece.models.trees.kernel import SMALLEST_DOUBLE, Trees
+from globece.models.trees.layout import Trees
+from globece.models.trees.slots import SMALLEST_DOUBLE
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
 
 

@@ -28,7 +28,7 @@ def loads(raw: bytes) -> Any:
     """
     try:
         value, _ = _value(raw, 0)
-    except (IndexError, ValueError, RecursionError) as error:
+    except (IndexError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ModelError(f"the model's bytes are not UBJSON: {error}") from error
     return value
 
