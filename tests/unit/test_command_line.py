@@ -146,6 +146,7 @@ def test_columns_of_a_feature_that_is_one_hot_already(folder: Path, tmp_path: Pa
             'housing = { kind = "continuous",',
             "line 22: 'housing' cannot be continuous: its column makes",
         ),
+        ('"some", "much"', '"much"', "line 21: the order of 'savings' lacks ['some'], which DATA has"),
         ('column = "approved"', 'column = "aproved"', "unknown column 'aproved'"),
         ('favourable = "yes"', 'favourable = ""', "line 8: favourable is empty; say which outcome people want, one of"),
         ('by = ["sex"]', "by = []", "an audit needs DATA, --model and --by; "),

@@ -163,6 +163,8 @@ def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
         for name, wish in wishes.items()
         if not any(name in chosen for chosen in moved.values()) and (name in shaped or wish.may == "fixed")
     }
+    for name, wish in shaped.items():
+        _check_order(name, wish, frame, asked)
     space = FeatureSpace.from_frame(
         X,
         categorical=[
@@ -185,6 +187,18 @@ def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
                 f"{space[name].kind}"
             )
     return space
+
+
+def _check_order(name: str, wish: FeatureWish, frame: Any, asked: Asked) -> None:
+    """Raise if an order lacks some of the values that there are."""
+    if wish.order is None or name not in frame.columns:
+        return
+    lacking = sorted(map(str, set(frame[name].drop_nulls().unique().to_list()) - set(wish.order)))
+    if lacking:
+        raise InvalidParameterError(
+            f"{asked.config.where('features', name, 'order')}: the order of {name!r} lacks {lacking[:SHOWN]}, which "
+            "DATA has; put each in its place, or make the feature categorical"
+        )
 
 
 def _is_group(wish: FeatureWish, frame: Any) -> bool:
