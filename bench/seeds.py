@@ -31,8 +31,9 @@ SEEDS = 10
 DIRECTIONS = (1, 3, 5)
 BEST = Path(__file__).parent / "results" / "best_scores.json"
 PARTIAL = Path(__file__).parent / "results" / "seeds.partial.json"
-ROWS = [(d, k) for d in DATASETS for k in (*KINDS, *TREES)] + [
-    (g, k) for g in GENERATED for k in ("lightgbm", "forest")
+ROWS = [
+    *((d, k) for kinds in (KINDS, TREES) for d in DATASETS for k in kinds),
+    *((g, k) for g in GENERATED for k in ("lightgbm", "forest")),
 ]
 
 

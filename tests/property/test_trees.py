@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -16,7 +18,7 @@ from globece.models.trees.decision_rule import LARGEST, SOFTMAX_DOUBLE, SOFTMAX_
 from globece.models.trees.ensemble import TreeEnsemble
 from globece.models.trees.plain import plain_favourable, plain_first_flip
 from globece.models.trees.reading import Reading
-from globece.models.trees.slots import LINEAR, WHOLE, flip_at, value_at
+from globece.models.trees.slots import LINEAR, WHOLE, flip_at, soonest, value_at
 from globece.space import Feature, FeatureSpace
 
 FloatArray = NDArray[np.float64]
@@ -64,7 +66,10 @@ def test_an_event_comes_at_the_first_k(
     if above(np.array([limit]))[0] == (x > threshold):
         return
     last = last_alike(above, np.zeros(1), np.array([limit]))
-    assert flip_at(limit, kind, origin, step, *ends, 0.0, threshold) == np.nextafter(last, np.inf)[0]
+    k = flip_at(limit, kind, origin, step, *ends, 0.0, threshold)
+    assert k == np.nextafter(last, np.inf)[0]
+    pace = 1.0 / abs(step) if abs(step) > 1e-300 else 0.0
+    assert soonest(kind, origin, step, pace, 0.0, threshold) <= k
 
 
 @settings(max_examples=200, deadline=None)
@@ -204,6 +209,30 @@ def test_kernel_is_its_twin(seed: int) -> None:
     found = model.first_flip(Z, directions, limit)
     expected = plain_first_flip(model.trees, model.rule, space, Z, directions, limit)
     np.testing.assert_array_equal(found, expected)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_kernel_is_its_twin_where_every_split_is_one_comparison(seed: int, ask_again: bool) -> None:
+    """Then splits wait as streams; also for rows whose splits are kept from an earlier question."""
+    rng = np.random.default_rng(seed)
+    space, reading, mixed = random_space(rng), random_reading(rng), random_inputs(rng)
+    table = replace(
+        reading.table,
+        category=np.full(len(reading.table.feature), -1),
+        absent=np.zeros(len(reading.table.feature), dtype=bool),
+    )
+    inputs = (*mixed[:3], Number(0), Number(3), *mixed[5:7], Number(2), Number(6))
+    assert reading.classes is not None
+    ensemble = TreeEnsemble.from_reading(replace(reading, table=table), space, inputs, reading.classes[0])
+    assert not len(ensemble.trees.odd_slot)
+    Z, directions = np.ascontiguousarray(random_rows(rng, 9)), random_directions(rng, 4)
+    model = ensemble.located(Z) if ask_again else ensemble
+    for rows in (slice(0, 3), slice(2, 7), slice(0, 9)):
+        limit = rng.choice([0.0, 0.5, 1.0, 2.0, 10.0, 1e7], (4, len(Z[rows])))
+        found = model.first_flip(Z[rows], directions, limit)
+        expected = plain_first_flip(ensemble.trees, ensemble.rule, space, Z[rows], directions, limit)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("seed", range(30))
