@@ -52,25 +52,36 @@ PARTIAL = RESULT.with_suffix(".partial.json")
 
 
 def run() -> list[dict[str, Any]]:
-    """Each case in a process of its own."""
+    """Each case in processes of its own, as many as ``GLOBECE_BENCH_MINUTES`` allow; a stopped run goes on."""
+    until = time.monotonic() + 60.0 * float(os.environ.get("GLOBECE_BENCH_MINUTES", "inf"))
     stored = json.loads(RESULT.read_text())["result"] if RESULT.exists() else []
-    known = {(r["data"], r["n_rows"], r["model"], r["n"]): r.get("before") for r in stored}
+    earlier = {_key(r): r["before"] for r in stored}
+    found: list[dict[str, Any]] = json.loads(PARTIAL.read_text()) if PARTIAL.exists() else []
+    known = {_key(r) for r in found}
     older = os.environ.get("GLOBECE_BENCH_BEFORE")
-    found = []
-    for data, n_rows, kind, n, seeds in CASES:
-        one = {"data": data, "n_rows": n_rows, "model": kind, "n": n, "before": known.get((data, n_rows, kind, n))}
-        one["now"] = alone("bench.blackboxes", data, n_rows, kind, n, seeds)
+    for asked in CASES:
+        *key, seeds = asked
+        if tuple(key) in known or time.monotonic() > until:
+            continue
+        one: dict[str, Any] = dict(zip(("data", "n_rows", "model", "n"), key, strict=True))
+        one["before"] = earlier.get(tuple(key))
+        one["now"] = alone("bench.blackboxes", *key, seeds)
         if older:
             mine = os.environ.get("PYTHONPATH", "")
             os.environ["PYTHONPATH"] = older
-            one["before"] = alone("bench.blackboxes", data, n_rows, kind, n, seeds)
+            one["before"] = alone("bench.blackboxes", *key, seeds)
             os.environ["PYTHONPATH"] = mine
-        if n == 1:
-            one["rays"] = alone("bench.blackboxes", data, n_rows, kind)
+        if one["n"] == 1:
+            one["rays"] = alone("bench.blackboxes", *key[:3])
         print(one, flush=True)
         found.append(one)
         write_text(str(PARTIAL), json.dumps(found, indent=1) + "\n")
+    PARTIAL.unlink(missing_ok=True)
     return found
+
+
+def _key(one: dict[str, Any]) -> tuple[Any, ...]:
+    return (one["data"], one["n_rows"], one["model"], one["n"])
 
 
 def made(data: str, n_rows: int, kind: str) -> tuple[Any, Any, FeatureSpace]:

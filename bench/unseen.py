@@ -8,7 +8,9 @@ margin, on the rows that were searched and on unseen ones, so that only the choi
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -36,12 +38,17 @@ PARTIAL = Path(__file__).parent / "results" / "unseen.partial.json"
 
 
 def run() -> list[dict[str, Any]]:
-    """Each model in a process of its own."""
-    found: list[dict[str, Any]] = []
+    """Each model in a process of its own, as many as ``GLOBECE_BENCH_MINUTES`` allow; a stopped run goes on."""
+    until = time.monotonic() + 60.0 * float(os.environ.get("GLOBECE_BENCH_MINUTES", "inf"))
+    found: list[dict[str, Any]] = json.loads(PARTIAL.read_text()) if PARTIAL.exists() else []
+    known = {(r["dataset"], r["model"]) for r in found}
     for dataset, kind in ROWS:
+        if (dataset, kind) in known or time.monotonic() > until:
+            continue
         found += alone("bench.unseen", dataset, kind)
         write_text(str(PARTIAL), json.dumps(found, indent=1) + "\n")
-    return found
+    PARTIAL.unlink(missing_ok=True)
+    return sorted(found, key=lambda r: ROWS.index((r["dataset"], r["model"])))
 
 
 def parts(dataset: str, kind: str) -> tuple[dict[str, Any], Any]:
