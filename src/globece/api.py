@@ -397,7 +397,8 @@ def _gap(case: Case, ex: Explanation) -> float | None:
     some = np.sort(content_order(ex.encoded.values, 0)[:FOR_A_GAP])
     bound = quick_mean(case.part(some))
     now = float(np.minimum(ex.best_costs[some], ex.budget).mean())
-    return now / bound if bound else None
+    gap = now / bound if bound else np.inf
+    return gap if 0.0 < gap < np.inf else None
 
 
 def _provenance(model: Model, described: str) -> Provenance:

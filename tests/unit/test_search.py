@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from globece.case.scaling import scale
 from globece.datasets.user_studies import black_box_1
 from globece.directions import Affected, FixedDirections, GreedyChains, UniformSampling, climbing
 from globece.directions.chains import Chain, Glide, Turn, additions, as_matrix, moves, variations
-from globece.errors import GlobeCEError, InvalidParameterError
+from globece.errors import FileFormatError, GlobeCEError, InvalidParameterError
 from tests.problems import approve_matrix, matrix, matrix_space
 
 X = matrix(400)
@@ -256,3 +257,15 @@ def test_nobody_guesses_what_is_left() -> None:
     searched: Any = Fixed()
     assert gce.explain(LINE, X, rng=0, search=searched).provenance.headroom is None
     assert gce.explain(LINE, X, generator=UniformSampling(), rng=0).provenance.headroom is None
+
+
+def test_a_gap_that_is_no_number_is_unknown() -> None:
+    """Next to the boundary a bound may be the smallest double, and a score is infinitely often that."""
+    rows = np.array([[-5e-324, 0.0], [1.0, 1.0], [2.0, 3.0]])
+    ex = gce.explain((np.array([1.0, 0.0]), 0.0), rows, rng=0)
+    assert ex.provenance.headroom is not None
+    assert ex.provenance.headroom.gap is None
+    document = ex.to_dict()
+    document["provenance"]["headroom"]["gap"] = 0
+    with pytest.raises(FileFormatError, match=r"provenance\.headroom\.gap must be a finite number above 0; got 0"):
+        gce.Explanation.from_json(json.dumps(document))

@@ -15,7 +15,7 @@ from globece.errors import FileFormatError, InvalidDataError, check_instance
 from globece.explanation import Explanation, Provenance
 from globece.io import files, plain
 from globece.io.plain import Node, number, numbers
-from globece.io.records import FLAG, NUMBER, TEXT, WHOLE, Record, listed
+from globece.io.records import FLAG, NUMBER, POSITIVE, TEXT, WHOLE, Record, listed
 from globece.io.spaces import cost_data, cost_from, space_data, space_from
 from globece.models.clearance import DOUBLE
 from globece.saving import FORMATS
@@ -32,7 +32,8 @@ HEADROOM = Record(
     Headroom,
     {
         **dict.fromkeys(("inputs", "pool"), WHOLE),
-        **dict.fromkeys(("score", "score_of_ten", "gap"), NUMBER),
+        **dict.fromkeys(("score", "score_of_ten"), NUMBER),
+        "gap": POSITIVE,
     },
     absent={"gap": None},
 )

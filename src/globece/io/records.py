@@ -69,6 +69,7 @@ TEXT = Codec(lambda value, _: str(value), Node.text, {"type": "string"})
 FLAG = Codec(lambda value, _: bool(value), Node.flag, {"type": "boolean"})
 WHOLE = Codec(lambda value, _: int(value), Node.whole, {"type": "integer", "minimum": 0})
 NUMBER = Codec(number, Node.number, {"type": "number"})
+POSITIVE = Codec(number, lambda node: node.number(positive=True), {"type": "number", "exclusiveMinimum": 0})
 
 
 def choice(*allowed: str) -> Codec:

@@ -271,13 +271,10 @@ class LinearModel(Model):
         """Margins and their largest rounding errors; row by row, so that they do not depend on other rows."""
         margins, rounding = np.empty((len(Z), len(self.weights))), np.empty((len(Z), len(self.weights)))
         rows = np.ascontiguousarray(Z, dtype=np.float64)
-        centre = np.zeros(self.space.width) if self.centre is None else self.centre
         offsets = self.intercepts if self.offsets is None else self.offsets
         kernel: Any = sum_up
         summands, (summed, stored) = (self.weights, self._sizes, offsets), self._shares
-        filled = np.where(np.isnan(self.fill), 0.0, self.fill)
-        far = np.abs(self.weights * filled) if self.replaced is None else np.abs(self.weights * (filled - centre))
-        replaced = far * stored + (0.0 if self.replaced is None else self.replaced)
+        centre, replaced = self._centre, self._off_where_filled
 
         def work(first: int, last: int) -> None:
             kernel(first, last, rows, self.fill, centre, *summands, summed, stored, replaced, margins, rounding)
@@ -290,7 +287,19 @@ class LinearModel(Model):
             rounding += summed * table.size
         return margins, rounding
 
-    @property
+    @cached_property
+    def _centre(self) -> FloatArray:
+        return np.zeros(self.space.width) if self.centre is None else self.centre
+
+    @cached_property
+    def _off_where_filled(self) -> FloatArray:
+        """Largest rounding error of each weight's product with what replaces a missing number."""
+        filled = np.where(np.isnan(self.fill), 0.0, self.fill)
+        if self.replaced is None:
+            return np.asarray(np.abs(self.weights * filled) * self._shares[1])
+        return np.asarray(np.abs(self.weights * (filled - self._centre)) * self._shares[1] + self.replaced)
+
+    @cached_property
     def _sizes(self) -> FloatArray:
         return np.abs(self.weights) if self.sizes is None else self.sizes
 
@@ -317,7 +326,7 @@ class LinearModel(Model):
         scaled = np.concatenate([parts * FINEST, filled])
         return bool(largest < LARGEST_EXACT and (np.rint(scaled) == scaled).all())
 
-    @property
+    @cached_property
     def _shares(self) -> tuple[float, FloatArray]:
         """Relative rounding errors: of a sum, and of each column's stored value."""
         if self._is_exact:
