@@ -385,7 +385,9 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     what = str(arguments[0])
     if event == "open" and (what in _named or what.isdigit() or _is_of_a_library(what)):
         return
-    if (event in RUNS and _is_imported()) or (event == "subprocess.Popen" and _comes_from("globece/io/apart.py")):
+    if (event in RUNS and _is_imported()) or (
+        event == "subprocess.Popen" and _comes_from("globece/io/apart.py", "loky")  # joblib counts the cores
+    ):
         return
     _seen.append(f"{event} {what[:200]}")
 
