@@ -93,6 +93,12 @@ test-spark: $(VENV)/.installed-spark
 	command -v java >/dev/null || apt-get install --yes --quiet default-jre-headless
 	PYSPARK_PYTHON=$(abspath $(BIN))/python $(BIN)/pytest tests/distributed/spark_session.py
 
+# Damaged and hostile files: models, tables, results and configurations. `make fuzz-files FILES=1000 SEED=5 KIND=.onnx`.
+.PHONY: fuzz-files
+FILES ?= 100000
+fuzz-files: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzzing_files $(FILES) $(or $(SEED),0) $(KIND)
+
 # The paper's tables and figures, into docs/paper.md and docs/paper.html. With the authors' models, where they are at hand,
 # beside models trained here; `make paper ONLY=results/heloc/xgb MODELS=dir` computes some cells, on other models.
 .PHONY: paper

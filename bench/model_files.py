@@ -66,8 +66,8 @@ def render(result: list[dict[str, Any]]) -> str:
         )  # fmt: skip
     head = ["saved by", "model", "file", "columns", "missing values", "loads as", "followed", "equal predictions"]
     return (
-        "## Model files\n\nModels of German Credit, trained and saved by their own library, loaded by globece and given "
-        "the rows of a CSV file. Predictions are compared with those of the library itself, on the frame that it was "
-        "trained on; where a model is followed, it was checked against the original as every compiled model is.\n\n"
+        "## Model files\n\nModels of German Credit, trained and saved by their own library, loaded by globece and "
+        "given the rows of a CSV file. Predictions are compared with those of the library itself, on the frame that it "
+        "was trained on; where a model is followed, it was checked against the original as every compiled model is.\n\n"
         + table(head, rows)
     )

@@ -33,7 +33,9 @@ from globece.errors import GlobeCEError
 MOST_SECONDS = 60.0  # for one input, on a machine that does other things
 MOST_GIB = 2.0  # that one process may grow by
 ROWS = 5
-RARE = 0.2  # how often CatBoost's files come, compared with others: a crash costs a new process
+# How often each kind comes: what is read in a millisecond more often, what costs a process when it crashes less.
+OFTEN = {".toml": 8.0, ".csv": 3.0, ".parquet": 3.0, ".arrow": 3.0, ".skops": 0.4, ".cbm": 0.15}
+RESULTS = ("explanation.json", "audit.json", "ares.json")
 CLOSELY = 8  # one in so many models is compiled too, which takes longer than reading it
 TEMPORARY = tempfile.gettempdir()  # asked here: its lock is not for an audit hook
 WEIRD_NUMBERS = (0, 1, -1, 2**31 - 1, 2**31, 2**63, -(2**63), 10**30, 1e308, -0.0, 5e-324, "NaN", "Infinity", "1e999")
@@ -323,7 +325,7 @@ def read(name: str, path: Path, rows: Any, *, closely: bool = True) -> None:
         read_frame(path)
     elif name == "config.toml":
         read_config(path)
-    elif name in ("explanation.json", "audit.json", "ares.json"):
+    elif name in RESULTS:
         _result(name).from_json(path)
     else:
         _use(load_model(path), rows, closely=closely)
@@ -383,7 +385,9 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     what = str(arguments[0])
     if event == "open" and (what in _named or what.isdigit() or _is_of_a_library(what)):
         return
-    if (event in RUNS and _is_imported()) or (event == "subprocess.Popen" and _comes_from("globece/io/apart.py")):
+    if (event in RUNS and _is_imported()) or (
+        event == "subprocess.Popen" and _comes_from("globece/io/apart.py", "loky")  # joblib counts the cores
+    ):
         return
     _seen.append(f"{event} {what[:200]}")
 
@@ -503,7 +507,7 @@ def fuzz(n: int, seed: int, keep: Path | None = None, only: str = "") -> tuple[C
             warnings.simplefilter("ignore")
             every = seeds(Path(folder))
         chosen = [s for s in every if only in s.name]
-        weights = [RARE if s.ending == ".cbm" else 1.0 for s in chosen]
+        weights = [4.0 if s.name in RESULTS else OFTEN.get(s.ending, 1.0) for s in chosen]
         reader = Reader(Path(folder))
         for s in chosen:  # as they are: each must be read
             found = reader.ask(-1, s, s.raw)

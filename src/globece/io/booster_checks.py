@@ -86,11 +86,9 @@ def _check_tree(i: int, tree: dict[str, Any], n_features: int) -> None:
             raise _Unlike(f"tree {i} is no tree")
         seen[here] = True
         inner = here[left[here] != -1]
-        if (
-            (index[inner] < 0).any()
-            or (index[inner] >= n_features).any()
-            or (right[here[left[here] == -1]] != -1).any()
-        ):
+        leaf = right[here[left[here] == -1]]  # a leaf of several outputs has an index there
+        half = (leaf >= n).any() if wide else (leaf != -1).any()
+        if half or (index[inner] < 0).any() or (index[inner] >= n_features).any():
             raise _Unlike(f"tree {i} splits a feature that there is not, or has half a split")
         below = np.concatenate([left[inner], right[inner]]).astype(np.int64)
         if (below < 1).any() or (below >= n).any() or (parents[below] != np.r_[inner, inner]).any():
@@ -176,6 +174,7 @@ def _lightgbm(text: str) -> dict[str, str]:
         number, _, rest = block.partition("\n")
         if int(number) != i:
             raise _Unlike(f"tree {i} is called {number}")
+        _check_numbers(i, _fields(rest))
         _check_leaves(i, _fields(rest), n)
     return header
 
@@ -190,6 +189,40 @@ def _check_sizes(text: str, sizes: str, n_trees: int) -> None:
         at += size
     if not raw[at:].lstrip(b"\n").startswith(b"end of trees"):
         raise _Unlike("its trees do not end where tree_sizes says")
+
+
+WHOLE = re.compile(r"-?\d{1,18}")
+NUMBER = re.compile(r"-?(\d{1,20}(\.\d{1,30})?(e[-+]?\d{1,4})?|inf|nan)")
+# Numbers of a tree: so many for n leaves; LightGBM ends the process over one that it cannot read.
+LEAVES, SPLITS = 0, -1
+WHOLES = {"split_feature": SPLITS, "decision_type": SPLITS, "left_child": SPLITS, "right_child": SPLITS}
+WHOLES |= {"leaf_count": LEAVES, "internal_count": SPLITS}
+NUMBERS = {"threshold": SPLITS, "split_gain": SPLITS, "leaf_value": LEAVES, "leaf_weight": LEAVES}
+NUMBERS |= {"internal_value": SPLITS, "internal_weight": SPLITS, "leaf_const": LEAVES}
+SINGLE = ("num_leaves", "num_cat", "is_linear")
+FREE = ("cat_boundaries", "cat_threshold", "num_features", "leaf_features", "leaf_coeff", "shrinkage")
+
+
+def _check_numbers(i: int, fields: dict[str, str]) -> None:
+    n = int(fields["num_leaves"])
+    for name, text in fields.items():
+        words = text.split(" ") if text else []
+        if name in SINGLE:
+            words, kind, expected = [text], WHOLE, 1
+        elif name in WHOLES:
+            kind, expected = WHOLE, n + WHOLES[name]
+        elif name in NUMBERS:
+            kind, expected = NUMBER, n + NUMBERS[name]
+        elif name in FREE:
+            words = text.split()
+            kind, expected = NUMBER, len(words)
+        else:
+            raise _Unlike(f"tree {i} has {name!r}, which no tree has")
+        if words and len(words) != expected and not (n == 1 and name not in SINGLE):
+            raise _Unlike(f"tree {i} has {n} leaves and {len(words)} numbers in {name}")
+        odd = next((word for word in words if not kind.fullmatch(word)), None)
+        if odd is not None:
+            raise _Unlike(f"tree {i} has {odd[:40]!r} in {name}, which is no number")
 
 
 def _check_leaves(i: int, fields: dict[str, str], n_features: int) -> None:

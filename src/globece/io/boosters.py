@@ -41,7 +41,7 @@ def load_xgboost(file: Path) -> Any:
         model = estimator.get(objective.partition(":")[0], xgboost.XGBRegressor)()
         model.load_model(bytearray(raw))
         model.get_booster().save_config()
-    except (xgboost.core.XGBoostError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (xgboost.core.XGBoostError, OverflowError, *DAMAGED) as error:
         raise FileFormatError(
             f"{file} is not a model that XGBoost {xgboost.__version__} can read; {NEWER} ({first_line(error)})"
         ) from error
@@ -143,15 +143,7 @@ def load_lightgbm(file: Path) -> LightGBMClassifier | LightGBMRegressor:
         names = tuple(booster.feature_name())
         lists = booster.pandas_categorical or []
         n_classes = int(header.get("num_class", "1"))
-    except (
-        lightgbm.basic.LightGBMError,
-        AttributeError,
-        RecursionError,
-        TypeError,
-        ValueError,
-        KeyError,
-        IndexError,
-    ) as error:
+    except (lightgbm.basic.LightGBMError, RecursionError, *DAMAGED) as error:
         raise FileFormatError(
             f"{file} is not a model that LightGBM {lightgbm.__version__} can read; {NEWER} ({first_line(error)})"
         ) from error
@@ -225,7 +217,7 @@ def load_catboost(file: Path) -> Any:
         else:
             kind = catboost.CatBoostRanker if loss.startswith(RANKING) else catboost.CatBoostRegressor
         return kind().load_model(blob=raw)
-    except (catboost.CatBoostError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
+    except (catboost.CatBoostError, *DAMAGED) as error:
         raise FileFormatError(
             f"{file} is not a model that CatBoost {catboost.__version__} can read; {NEWER} ({first_line(error)})"
         ) from error

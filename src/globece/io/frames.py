@@ -67,8 +67,8 @@ def read_frame(path: str | os.PathLike[str], *, encoding: str = UTF_8) -> Any:
     read = _reader(ending)
     try:
         frame = read(file, text) if ending in CSV else read(file)
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        raise FileFormatError(f"{file} needs more memory than there is, or is damaged: {_first_line(error)}") from error
     except Exception as error:  # each library has its own
         if (
             isinstance(error, OSError) and error.errno is not None

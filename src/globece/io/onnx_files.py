@@ -53,8 +53,8 @@ def load_onnx(file: Path) -> OnnxClassifier | OnnxRegressor:
     except Exception as error:  # protobuf has errors of its own
         raise FileFormatError(f"{file} is not an ONNX model, or not a whole one: {first_line(error)}") from error
     _check(proto, file)
-    proto = _without_maps(proto)
     try:
+        proto = _without_maps(proto)
         graph = _plain(onnx, proto, file)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         raise FileFormatError(f"{file} holds a damaged ONNX graph: {first_line(error)}") from error

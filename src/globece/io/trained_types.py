@@ -76,7 +76,7 @@ def _xgboost(model: Any) -> dict[str, tuple[Any, ...] | None]:
     encodings = grown.get("gbtree", grown)["model"].get("cats", {}).get("enc", [])
     names = booster.feature_names or []
     found: dict[str, tuple[Any, ...] | None] = {}
-    for i, (name, kind) in enumerate(zip(names, booster.feature_types, strict=True)):
+    for i, (name, kind) in enumerate(zip(names, booster.feature_types, strict=False)):
         if kind == "c":
             found[name] = decoded(encodings[i]) if i < len(encodings) else ()
     return found
