@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import click
 
 from globece.api import explain as explain_model
 from globece.cli import options, output
+from globece.cli.large import explain_large
 from globece.cli.options import Asked
 from globece.cli.task import prepare
 from globece.search import Effort
@@ -37,6 +39,7 @@ Examples:
   globece explain loans.csv --model loans.ubj --outcome approved --directions 3 \\
       --immutable sex,age --increasing savings --figures figures
   globece explain loans.parquet --model loans.skops --json - > loans.json
+  globece explain portfolio.parquet --model loans.ubj --outcome approved --out results
 """
 
 
@@ -54,9 +57,22 @@ Examples:
 @options.json_path
 @options.figures
 @options.loading
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Results by row, into this folder; DATA, in Parquet, may be larger than memory.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="With --out: processes; one by default.")
 @options.asked
-def explain(asked: Asked, directions: int | Literal["auto"], effort: Effort) -> None:
+def explain(
+    asked: Asked, directions: int | Literal["auto"], effort: Effort, folder: Path | None, jobs: int | None
+) -> None:
     """``globece explain``."""
+    if folder is not None:
+        explain_large(asked, directions, effort, folder, jobs)
+        return
     task = prepare(asked)
     ex = explain_model(task.model, task.X, n_directions=directions, effort=effort, **task.wishes)
     output.report(ex, asked, output.show, output.displays)
