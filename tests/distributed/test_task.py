@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import subprocess
 import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +20,11 @@ import pytest
 from globece.distributed import Task
 from globece.distributed.charts import chart
 from globece.distributed.engines import dumps
+from globece.distributed.noting import noting
 from globece.distributed.sources import with_positions
 from globece.distributed.summary import Costs, Summary
-from globece.errors import InvalidDataError
+from globece.distributed.sums import as_text, exact_sums, from_text, rounded
+from globece.errors import GlobeCEWarning, InvalidDataError
 from tests.distributed.problems import KINDS, problem
 
 
@@ -157,3 +163,35 @@ def test_rules_charts_are_those_of_all_rows(kind):
     assert mine[1].rows[-1].cost == theirs[1].rows[-1].cost
     for one, other in zip(mine[1].rows, theirs[1].rows, strict=True):
         assert other.high <= one.high <= other.high * (1 + 1 / 64)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_are_exact(seed):
+    """Of numbers of any size and sign, subnormal ones too: what fsum gives, in whatever parts."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=1_000) * 10.0 ** rng.integers(-320, 200, 1_000)
+    index = rng.integers(0, 7, 1_000)
+    whole = exact_sums(values, index, 7)
+    parts = [exact_sums(values[i::3], index[i::3], 7) for i in range(3)]
+    assert [sum(p) for p in zip(*parts, strict=True)] == whole
+    assert [rounded(s) for s in whole] == [math.fsum(values[index == i].tolist()) for i in range(7)]
+    assert [from_text(as_text(s)) for s in whole] == whole
+
+
+def test_notes_belong_to_their_thread():
+    """Two threads of a worker warn at the same time: each batch has its own notes, and the filters come back."""
+    begin = threading.Barrier(2)
+
+    def work(name):
+        with noting() as notes:
+            begin.wait()
+            for _ in range(50):
+                warnings.warn(name, GlobeCEWarning, stacklevel=1)
+            begin.wait()
+        return list(notes)
+
+    filters, shown = warnings.filters[:], warnings.showwarning
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(work, ["a", "b"])) == [["a"], ["b"]]
+    assert warnings.filters == filters
+    assert warnings.showwarning is shown

@@ -138,6 +138,25 @@ def test_a_model_file_gets_its_own_columns_in_its_own_order(folder: Path) -> Non
     assert "not trained on ['housing', 'sex', 'approved']: not used" in result.stderr
 
 
+def test_results_by_row_go_into_a_folder(folder: Path, tmp_path: Path) -> None:
+    """DATA is read in parts; the same command again goes on where it ended."""
+    asked = ("explain", folder / "loans.parquet", "--model", folder / "model.ubj", "--outcome", "approved")
+    first = run(*asked, "--favourable", "1", "--immutable", "debt", "--effort", "quick", "--out", tmp_path / "out")
+    assert first.exit_code == 0, first.stderr
+    rows = pd.read_parquet(tmp_path / "out" / "rows")
+    assert len(rows) == 100
+    assert f"{int(rows['affected'].sum())} of 100 rows are affected" in first.stdout
+    assert "Direction 1: rules add up" in first.stdout
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["directions"][0].keys() == {"income"}
+    again = run(*asked, "--favourable", "1", "--immutable", "debt", "--effort", "quick", "--out", tmp_path / "out")
+    assert again.stdout == first.stdout
+    other = run(*asked, "--favourable", "1", "--seed", "1", "--effort", "quick", "--out", tmp_path / "out")
+    assert other.exit_code == 2
+    assert "holds the results of another run" in error(other)
+    trained = run("explain", folder / "loans.parquet", "--model", "forest", "--outcome", "approved", "--out", tmp_path)
+    assert "--out needs a model file" in error(trained)
+
+
 def test_pickle_only_if_allowed(folder: Path) -> None:
     common = ("explain", folder / "loans.csv", "--model", folder / "model.joblib", "--outcome", "approved")
     result = run(*common)

@@ -10,9 +10,8 @@ PAGE = TESTS.parent / "docs" / "promises.md"
 
 
 def test_every_test_that_a_promise_names_exists() -> None:
-    named = re.findall(
-        r"`((?:unit|property|golden|install|security|contract|e2e|adversarial)/\w+\.py)(?:::(\w+))?`", PAGE.read_text()
-    )
+    folders = "unit|property|golden|install|security|contract|e2e|adversarial|distributed"
+    named = re.findall(rf"`((?:{folders})/\w+\.py)(?:::(\w+))?`", PAGE.read_text())
     assert len(named) > 20
     for path, name in named:
         assert (TESTS / path).is_file(), path

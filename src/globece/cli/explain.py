@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -9,6 +10,7 @@ import click
 from globece.api import explain as explain_model
 from globece.cli import options, output
 from globece.cli.delivery import deliver, finish
+from globece.cli.large import explain_large
 from globece.cli.options import Asked, need
 from globece.cli.task import prepare
 from globece.cli.wording import about_of
@@ -30,6 +32,7 @@ Examples:
       --immutable sex,age --increasing savings --html page.html
   globece explain loans.parquet --model loans.skops --json - > loans.json
   globece explain --config globece.toml
+  globece explain portfolio.parquet --model loans.ubj --outcome approved --out results
 """
 
 
@@ -47,10 +50,23 @@ Examples:
 @options.figures
 @options.reading
 @options.volume
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Results by row, into this folder; DATA, in Parquet, may be larger than memory.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="With --out: processes; one by default.")
 @options.asked
-def explain(asked: Asked, directions: int | Literal["auto"], effort: Effort) -> None:
+def explain(
+    asked: Asked, directions: int | Literal["auto"], effort: Effort, folder: Path | None, jobs: int | None
+) -> None:
     """``globece explain``."""
     need(asked, "explain", "data", "model")
+    if folder is not None:
+        explain_large(asked, directions, effort, folder, jobs)
+        return
     task = prepare(asked)
     ex = explain_model(task.model, task.X, n_directions=directions, effort=effort, **task.wishes)
     deliver(ex, asked, output.show, output.displays, about_of(asked))

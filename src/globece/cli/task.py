@@ -73,8 +73,8 @@ def prepare(asked: Asked) -> Task:
     _check_favourable(asked, frame)
     if asked.favourable is None and outcome is not None:
         check_not_adverse(outcome, "--outcome names", "--favourable")
-    ignored = {*names("--ignore", asked.ignore, columns), *_unused(asked.features)}
-    wanted = _wanted(model, [c for c in columns if c not in (outcome, *ignored)])
+    ignored = ignored_of(asked, columns)
+    wanted = wanted_of(model, [c for c in columns if c not in (outcome, *ignored)])
     X = frame.select(wanted).to_native()
     space = space_of(X, asked, [*columns, *(name for name, wish in asked.features.items() if wish.columns)])
     if trains:
@@ -132,8 +132,10 @@ def _check_favourable(asked: Asked, frame: Any) -> None:
     )
 
 
-def _unused(features: Mapping[str, FeatureWish]) -> list[str]:
-    return [name for name, wish in features.items() if wish.used is False]
+def ignored_of(asked: Asked, columns: list[str]) -> set[str]:
+    """The columns to leave out."""
+    unused = (name for name, wish in asked.features.items() if wish.used is False)
+    return {*names("--ignore", asked.ignore, columns), *unused}
 
 
 # -- what may move, and its cost --------------------------------------------------------------------------------------
@@ -142,6 +144,19 @@ def _unused(features: Mapping[str, FeatureWish]) -> list[str]:
 def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
     """The feature space that the options and the configuration ask for: an option wins for the features it names."""
     frame = nw.from_native(X, eager_only=True)
+    space = FeatureSpace.from_frame(X, **constraints_of(frame, asked, known))
+    for name, wish in asked.features.items():
+        shaped = name in space.names and name not in names("--categorical", asked.categorical, list(space.names))
+        if shaped and wish.kind is not None and space[name].kind != wish.kind:
+            raise InvalidParameterError(
+                f"{asked.config.where('features', name, 'kind')}: {name!r} cannot be {wish.kind}: its column makes it "
+                f"{space[name].kind}"
+            )
+    return space
+
+
+def constraints_of(frame: Any, asked: Asked, known: Iterable[str]) -> dict[str, Any]:
+    """What the options and the configuration ask :meth:`FeatureSpace.from_frame` for, by its parameters."""
     wishes = {name: wish for name, wish in asked.features.items() if name in frame.columns or _is_group(wish, frame)}
     for name in asked.features:
         if name not in wishes and name not in known:
@@ -165,28 +180,20 @@ def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
     }
     for name, wish in shaped.items():
         _check_order(name, wish, frame, asked)
-    space = FeatureSpace.from_frame(
-        X,
-        categorical=[
+    return {
+        "categorical": [
             *categorical,
             *(name for name, wish in shaped.items() if wish.kind == "categorical" and not wish.columns),
         ],
-        ordinal={name: list(wish.order) for name, wish in shaped.items() if wish.order is not None},
-        groups={name: list(wish.columns) for name, wish in wishes.items() if wish.columns},
-        immutable=[*moved["fixed"], *(name for name, wish in free.items() if wish.may == "fixed")],
-        increasing=[*moved["rise"], *(name for name, wish in free.items() if wish.may == "rise")],
-        decreasing=[*moved["fall"], *(name for name, wish in free.items() if wish.may == "fall")],
-        ranges={name: wish.range for name, wish in shaped.items() if wish.range is not None},
-        permitted={name: list(wish.permitted) for name, wish in wishes.items() if wish.permitted is not None},
-        whole=_whole(frame, wishes),
-    )
-    for name, wish in shaped.items():
-        if wish.kind is not None and space[name].kind != wish.kind:
-            raise InvalidParameterError(
-                f"{asked.config.where('features', name, 'kind')}: {name!r} cannot be {wish.kind}: its column makes it "
-                f"{space[name].kind}"
-            )
-    return space
+        "ordinal": {name: list(wish.order) for name, wish in shaped.items() if wish.order is not None},
+        "groups": {name: list(wish.columns) for name, wish in wishes.items() if wish.columns},
+        "immutable": [*moved["fixed"], *(name for name, wish in free.items() if wish.may == "fixed")],
+        "increasing": [*moved["rise"], *(name for name, wish in free.items() if wish.may == "rise")],
+        "decreasing": [*moved["fall"], *(name for name, wish in free.items() if wish.may == "fall")],
+        "ranges": {name: wish.range for name, wish in shaped.items() if wish.range is not None},
+        "permitted": {name: list(wish.permitted) for name, wish in wishes.items() if wish.permitted is not None},
+        "whole": _whole(frame, wishes),
+    }
 
 
 def _check_order(name: str, wish: FeatureWish, frame: Any, asked: Asked) -> None:
@@ -234,7 +241,7 @@ def cost_of(space: FeatureSpace, X: Any, asked: Asked) -> CostModel | None:
 # -- words of the command line ----------------------------------------------------------------------------------------
 
 
-def _wanted(model: Any, available: list[str]) -> list[str]:
+def wanted_of(model: Any, available: list[str]) -> list[str]:
     """The columns that the model was trained on, in its order; all of them if it does not say."""
     trained_on = getattr(model, "feature_names_in_", None)
     if trained_on is None:  # CatBoost's name for it; of a matrix they are numbers

@@ -58,6 +58,8 @@ class Plan:
         What groups are formed from.
     constraints
         What a space that is learnt is told, as :meth:`globece.FeatureSpace.from_frame` takes it.
+    features
+        The columns of features, if neither a space nor the model says.
     """
 
     model: Any
@@ -69,6 +71,7 @@ class Plan:
     wishes: dict[str, Any] = field(default_factory=dict)
     by: Any = None
     constraints: Mapping[str, Any] = field(default_factory=dict)
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.constraints and self.space is not None:
@@ -79,19 +82,26 @@ class Plan:
         """Columns of which each value counts, though they may hold numbers."""
         return frozenset([*self.constraints.get("categorical", ()), *self.constraints.get("ordinal", ())])
 
+    @property
+    def trained(self) -> tuple[str, ...] | None:
+        """The columns that the model was trained on, if it says."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else tuple(str(n) for n in names)
+
     def columns(self, source: Source) -> tuple[str, ...]:
         """The columns of features, and of groups."""
-        names = [n for n in source.schema.names if n != self.row_id and not n.startswith(INDEX)]
         if self.space is not None:
-            wanted = list(dict.fromkeys(s for f in self.space.features for s in f.sources))
+            wanted = tuple(dict.fromkeys(s for f in self.space.features for s in f.sources))
+        elif self.trained is not None:
+            wanted = self.trained
         else:
-            trained = getattr(self.model, "feature_names_in_", None)
-            wanted = names if trained is None else [str(n) for n in trained]
-        lacks = [n for n in (*wanted, *columns_of(self.by)) if n not in source.schema.names]
+            known = source.schema.names if self.features is None else self.features
+            wanted = tuple(n for n in known if n != self.row_id and not n.startswith(INDEX))
+        names = tuple(dict.fromkeys([*wanted, *columns_of(self.by)]))
+        lacks = [n for n in names if n not in source.schema.names]
         if lacks:
             raise InvalidDataError(f"the rows lack column(s) {lacks}; they have {source.schema.names}")
-        more = [n for n in columns_of(self.by) if n not in wanted]
-        return (*wanted, *more) if self.space is not None or trained is not None else tuple(names)
+        return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +162,7 @@ def _space(plan: Plan, source: Source, seen: Survey, columns: tuple[str, ...]) -
     """The space given, or learnt from the witnesses."""
     if plan.space is not None:
         return plan.space
-    trained = getattr(plan.model, "feature_names_in_", None)
-    only_groups = set() if trained is None else set(columns_of(plan.by)) - {str(n) for n in trained}
+    only_groups = set() if plan.trained is None else set(columns_of(plan.by)) - set(plan.trained)
     witnesses = frame_of(seen.witnesses, [n for n in columns if n not in only_groups], plan.frame)
     return FeatureSpace.from_frame(witnesses, **plan.constraints)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from globece.distributed.result import Portfolio, Sampled
 from globece.distributed.sampling import FRAMES
 from globece.distributed.sources import Source
 from globece.distributed.task import Task
-from globece.errors import InvalidParameterError, check_choice, check_mapping, check_number
+from globece.errors import InvalidParameterError, check_choice, check_mapping, check_names, check_number
 from globece.explanation import Explanation
 from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor, Progress, monitoring
@@ -53,6 +53,7 @@ def explain(
     effort: Effort = "default",
     rng: Seed = 0,
     within: float = WITHIN,
+    columns: Sequence[str] | None = None,
     constraints: Mapping[str, Any] | None = None,
     frame: str = "pandas",
     progress: bool | Callable[[Progress], None] = False,
@@ -76,6 +77,8 @@ def explain(
         A seed. The same seed gives the same result, however the rows are divided.
     within
         How precisely the sample must tell the score: half the width of its 95 % interval, as a share of the score.
+    columns
+        The features, if neither a space nor the model says which they are; all columns by default.
     constraints
         For a space that is learnt: what else :meth:`globece.FeatureSpace.from_frame` takes, such as ``immutable``.
     frame
@@ -102,6 +105,7 @@ def explain(
         row_id=row_id,
         within=check_number("within", within, open_low=True, high=1.0),
         seed=seed_of(rng),
+        features=None if columns is None else check_names("columns", columns, "columns"),
         constraints=check_mapping("constraints", constraints, "parameter of FeatureSpace.from_frame to its value"),
         wishes={
             "favourable": favourable,
