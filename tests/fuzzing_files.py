@@ -131,7 +131,7 @@ def _json(raw: bytes, rng: random.Random) -> bytes:
 
 
 def _value_changed(document: Any, rng: random.Random) -> Any:
-    here, path = document, []
+    here, path = document, list[tuple[Any, Any]]()
     while isinstance(here, dict | list) and here and (not path or rng.random() < 0.85):
         key = rng.choice(list(here)) if isinstance(here, dict) else rng.randrange(len(here))
         path.append((here, key))

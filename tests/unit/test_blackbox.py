@@ -17,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 from globece import CostModel, FeatureSpace, Settings, as_model, explain, rays
 from globece.case.affected import Affected
 from globece.errors import InvalidParameterError, ModelError
+from globece.models.blackbox import BlackBox
 from globece.models.decision import decision
 from globece.search.stand_in import StandIn, can_stand_in
 from tests.problems import approve, mixed_frame, mixed_space
@@ -252,11 +253,18 @@ def test_each_parameter_given_rubbish_says_so(model: object, arguments: dict, me
 # -- scores ----------------------------------------------------------------------------------------------------------
 
 
+def as_searched(model: Any, space: FeatureSpace, favourable: Any = None) -> BlackBox:
+    """The model as a black box."""
+    box = as_model(model, space, favourable=favourable, compile=False)
+    assert isinstance(box, BlackBox)
+    return box
+
+
 def searched_twice(model: Any, rows: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray, int, int]:
     """Scalars of the same rays by scores and by decisions alone, and how many rows each asked about."""
     space = FeatureSpace.from_matrix(rows)
-    guided = as_model(model, space, favourable=1, compile=False)
-    labels = as_model(lambda Z: model.predict(Z), space, favourable=1)
+    guided = as_searched(model, space, 1)
+    labels = as_searched(lambda Z: model.predict(Z), space, 1)
     affected = rows[~guided.favourable(rows)][:150]
     D, limit = random_directions(space, 6, seed), np.full((6, len(affected)), 8.0)
     assert guided.guide is not None
@@ -314,7 +322,7 @@ def test_scores_in_steps_or_that_contradict_decisions_do_not_replace_them() -> N
     rows = rng.normal(size=(400, 3))
     wanted = (rows.sum(axis=1) > 1.0).astype(int)
     space = FeatureSpace.from_matrix(rows, ranges="unbounded")
-    neighbours = as_model(KNeighborsClassifier(9).fit(rows, wanted), space, compile=False)
+    neighbours = as_searched(KNeighborsClassifier(9).fit(rows, wanted), space)
     assert neighbours.guide is not None
     assert not neighbours.guide.is_gradual
 
@@ -322,7 +330,7 @@ def test_scores_in_steps_or_that_contradict_decisions_do_not_replace_them() -> N
         def predict(self, rows: np.ndarray) -> np.ndarray:
             return (self.decision_function(rows) >= -0.2).astype(int)
 
-    box = as_model(Strict(Ridge().fit(rows, wanted)), space, favourable=1, compile=False)
+    box = as_searched(Strict(Ridge().fit(rows, wanted)), space, 1)
     assert box.guide is None
     affected, D = rows[~box.favourable(rows)], random_directions(space, 3)
     k = box.first_flip(affected, D, np.full((3, len(affected)), 8.0))
@@ -331,7 +339,7 @@ def test_scores_in_steps_or_that_contradict_decisions_do_not_replace_them() -> N
 
 def test_scores_that_cost_far_more_than_decisions_are_not_asked_for() -> None:
     model = make_pipeline(GaussianProcessClassifier(optimizer=None)).fit(numbers, labels)
-    box = as_model(model, FeatureSpace.from_matrix(numbers), compile=False)
+    box = as_searched(model, FeatureSpace.from_matrix(numbers))
     assert box.guide is None
     assert box.decide.tally.calls == 0
 
