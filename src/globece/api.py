@@ -43,7 +43,7 @@ from globece.models.base import Model
 from globece.models.devices import counting
 from globece.models.robust import Robust
 from globece.parallel import compile_timer
-from globece.progress import SEARCH_SHARE, Monitor, Progress, monitoring, watching
+from globece.progress import INTERRUPTIONS, SEARCH_SHARE, Monitor, Progress, monitoring, watching
 from globece.search import Effort, Search, check_n_directions, find_directions, search_of
 from globece.settings import Settings
 from globece.space import FeatureSpace
@@ -395,7 +395,10 @@ def _gap(case: Case, ex: Explanation) -> float | None:
     if case.model.half_spaces is None or ex.n_unknown or not ex.n_affected:
         return None
     some = np.sort(content_order(ex.encoded.values, 0)[:FOR_A_GAP])
-    bound = quick_mean(case.part(some))
+    try:
+        bound = quick_mean(case.part(some))
+    except INTERRUPTIONS:  # the result is there; only this estimate is not
+        return None
     now = float(np.minimum(ex.best_costs[some], ex.budget).mean())
     gap = now / bound if bound else np.inf
     return gap if 0.0 < gap < np.inf else None

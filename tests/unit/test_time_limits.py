@@ -5,6 +5,7 @@ Time is told by a clock of our own, which the model moves on: nothing here depen
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVC
 
 import globece as gce
 from globece import api
@@ -288,3 +291,60 @@ def test_a_compiled_model_is_limited_as_well(clock: Clock, monkeypatch: pytest.M
     assert ex.provenance.method == "exact"
     assert ex.n_affected
     assert clock.now - begun <= 5.0 + GRACE + clock.longest
+
+
+# -- wherever it ends ----------------------------------------------------------------------------------------------
+
+
+class Leap:
+    """A clock that stands still, and leaps past every limit when it is read for the n-th time."""
+
+    def __init__(self, n: int | None = None) -> None:
+        self.n, self.reads = n, 0
+
+    def __call__(self) -> float:
+        self.reads += 1
+        return 1000.0 + 1e-6 * self.reads + (1e6 if self.n is not None and self.reads >= self.n else 0.0)
+
+
+@pytest.mark.parametrize("kind", ["linear", "forest", "network", "searched", "auto", "audit"])
+def test_wherever_the_time_ends_there_is_a_result_or_a_clear_error(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = X[:150, :4]
+    outcome = (rows[:, 0] + rows[:, 1] * rows[:, 2] > 0.3).astype(int)
+    model: Any = {
+        "linear": LogisticRegression(),
+        "network": MLPClassifier((6,), max_iter=30, random_state=0),
+        "searched": SVC(),
+    }.get(kind, RandomForestClassifier(8, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the network need not have converged
+        model.fit(rows, outcome)
+
+    def ask() -> Any:
+        asked: dict[str, Any] = {"favourable": 1, "time_limit": 50, "rng": 0, "effort": "quick"}
+        if kind == "audit":
+            return gce.audit(model, rows, by=np.where(rows[:, 3] > 0, "a", "b"), **asked)
+        return gce.explain(model, rows, n_directions="auto" if kind == "auto" else 2, **asked)
+
+    def ask_with(clock: Leap) -> Any:
+        monkeypatch.setattr("globece.progress.time.monotonic", clock)
+        monkeypatch.setattr(api, "compile_timer", lambda: nullcontext(float))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ask()
+        finally:
+            monkeypatch.undo()
+
+    whole = Leap()
+    ask_with(whole)
+    ends = {int(n) for n in np.linspace(2, whole.reads, 20)} | set(range(whole.reads - 12, whole.reads + 1))
+    answered = 0
+    for n in sorted(ends):
+        try:
+            found = ask_with(Leap(n))
+        except TimeLimitError:
+            continue
+        answered += 1
+        assert isinstance(found, gce.Audit if kind == "audit" else Explanation)
+    assert answered  # at the end there is a result to keep
