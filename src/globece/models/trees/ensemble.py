@@ -160,7 +160,7 @@ class TreeEnsemble(FieldsOnly, Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None, known: Located | None
     ) -> FloatArray:
         """The same for rows of which the leaves may be known."""
-        routes = _frozen(_routes(self.space, directions))
+        routes = _frozen(_routes(self.space, directions, known is None))
         out = np.empty((len(directions), len(Z)))
         trees, rule, space = self._arrays
         for batch in _batches(len(Z)):
@@ -297,12 +297,12 @@ def _frozen(arrays: Arrays) -> Arrays:
     return cast(Arrays, kind(*(_read_only(a) if isinstance(a, np.ndarray) else a for a in arrays)))
 
 
-def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
-    """What each direction moves."""
+def _routes(space: FeatureSpace, directions: FloatArray, watches: bool) -> Routes:
+    """What each direction moves; without ``watches`` any slot may be moved."""
     moves = bundle(space, directions)
-    watched = np.zeros(space.width + len(space.blocks), np.uint8)
+    watched = np.full(space.width + len(space.blocks), not watches, np.uint8)
     watched[moves.column] = 1
-    for b in np.unique(moves.switch):
+    for b in np.unique(moves.switch) if watches else ():
         watched[space.blocks[b].columns] = 1
         watched[space.width + b] = 1
     return Routes(
