@@ -62,20 +62,15 @@ class Chain(NamedTuple):
 
     def canonical(self) -> Chain:
         """The same ray with k in units of the cost spent on gliding; without glides, the first turn comes soon."""
-        by = sum(abs(g.pace) for g in self.glides) if self.glides else SOON / min(t.when for t in self.turns)
+        by = 0.0
+        for glide in self.glides:
+            by += abs(glide.pace)
+        if not self.glides:
+            by = SOON / min(turn.when for turn in self.turns)
         if by == 1.0:
             return self
-        glides = tuple(Glide(g.column, _rounded(g.pace / by)) for g in self.glides)
-        return Chain(glides, tuple(Turn(t.block, t.target, _rounded(t.when * by)) for t in self.turns))
-
-    def direction(self, space: FeatureSpace, rates: FloatArray) -> FloatArray:
-        """The chain as a direction; ``rates`` are the cost model's."""
-        delta = np.zeros(space.width)
-        for glide in self.glides:
-            delta[glide.column] = glide.pace / rates[glide.column]
-        for turn in self.turns:
-            delta[space.blocks[turn.block].start + turn.target] = 1.0 / turn.when
-        return delta
+        glides = tuple([Glide(column, _rounded(pace / by)) for column, pace in self.glides])
+        return Chain(glides, tuple([Turn(block, target, _rounded(when * by)) for block, target, when in self.turns]))
 
 
 def _rounded(number: float) -> float:
@@ -219,5 +214,19 @@ def variations(chain: Chain) -> Iterator[Chain]:
 
 def as_matrix(chains: Sequence[Chain], cost: CostModel) -> FloatArray:
     """Chains as directions, one per row."""
-    rates = np.where(cost.rates > 0, cost.rates, 1.0)
-    return np.array([chain.direction(cost.space, rates) for chain in chains]).reshape(len(chains), cost.space.width)
+    space = cost.space
+    starts = [f.start for f in space.blocks]
+    row, column, entry = list[int](), list[int](), list[float]()
+    for i, (glides, turns) in enumerate(chains):
+        for glide in glides:
+            rate = float(cost.rates[glide.column])
+            row.append(i)
+            column.append(glide.column)
+            entry.append(glide.pace / rate if rate > 0 else glide.pace)
+        for turn in turns:
+            row.append(i)
+            column.append(starts[turn.block] + turn.target)
+            entry.append(1.0 / turn.when)
+    found = np.zeros((len(chains), space.width))
+    found[row, column] = entry
+    return found

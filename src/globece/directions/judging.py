@@ -42,6 +42,8 @@ class Evaluator:
         The same, capped by what each input pays under the other directions.
     sample
         How the order of the inputs was drawn, unless each beginning of it stands for all as it is.
+    parts
+        Parts of the problem that were asked about, by their first and last input.
     """
 
     problem: Affected
@@ -56,6 +58,7 @@ class Evaluator:
     known: dict[Chain, FloatArray] = field(default_factory=dict)
     capped: dict[Chain, FloatArray] = field(default_factory=dict)
     sample: Sample | None = None
+    parts: dict[tuple[int, int], Affected] = field(default_factory=dict, repr=False)
 
     def against(self, best: FloatArray) -> None:
         """Judge chains by what they add to other directions, under which each input pays ``best``."""
@@ -81,7 +84,7 @@ class Evaluator:
             if have < n_rows:
                 short.setdefault(have, []).append(chain)
         for have, some in short.items():
-            part = replace(self.problem, inputs=self.problem.inputs[have:n_rows])
+            part = self._part(have, n_rows)
             within = None if alone else caps[have:]
             costs = scale(part, as_matrix(some, self.problem.cost), model=self.model, within=within).cost
             self.spent += costs.size
@@ -89,6 +92,12 @@ class Evaluator:
             for chain, cost in zip(some, np.minimum(costs, caps[have:]), strict=True):
                 found[chain] = np.concatenate([found[chain], cost]) if have else cost
         return np.array([found[chain][:n_rows] for chain in chains]).reshape(len(chains), n_rows)
+
+    def _part(self, first: int, last: int) -> Affected:
+        """The problem with some of its inputs, which are the same few parts again and again."""
+        if (first, last) not in self.parts:
+            self.parts[first, last] = replace(self.problem, inputs=self.problem.inputs[first:last])
+        return self.parts[first, last]
 
     def closely(self, n_rows: int) -> dict[Chain, FloatArray]:
         """What chains cost the first inputs, of those that so many inputs were asked about, or more, at most.

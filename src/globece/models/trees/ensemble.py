@@ -81,7 +81,7 @@ class TreeEnsemble(FieldsOnly, Model):
         n_trees, n_leaves = len(self.trees.roots), (len(self.trees.threshold) + len(self.trees.roots)) / 2
         splits = n_trees * np.log2(max(n_leaves / max(n_trees, 1), 2.0))  # on a row's way through all trees
         more = float(np.clip(USUAL_SPLITS / max(splits, 1.0), 1.0, 4.0))
-        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), 55_000)
+        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), int(45_000 + 7_500 * more))
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
@@ -159,7 +159,7 @@ class TreeEnsemble(FieldsOnly, Model):
         self, Z: FloatArray, directions: FloatArray, limit: FloatArray, start: FloatArray | None, known: Located | None
     ) -> FloatArray:
         """The same for rows of which the leaves may be known."""
-        routes = frozen(_routes(self.space, directions))
+        routes = frozen(_routes(self.space, directions, known is None))
         on_cuda = self._on_cuda(limit.size)
         if on_cuda is not None:
             return on_cuda.follow(routes, Z, limit, np.zeros((1, 1)) if start is None else start)
@@ -305,12 +305,12 @@ def _plain(matrix: FloatArray) -> FloatArray:
     return read_only(np.ascontiguousarray(matrix, dtype=np.float64))
 
 
-def _routes(space: FeatureSpace, directions: FloatArray) -> Routes:
-    """What each direction moves."""
+def _routes(space: FeatureSpace, directions: FloatArray, watches: bool = True) -> Routes:
+    """What each direction moves; without ``watches`` any slot may be moved."""
     moves = bundle(space, directions)
-    watched = np.zeros(space.width + len(space.blocks), np.uint8)
+    watched = np.full(space.width + len(space.blocks), not watches, np.uint8)
     watched[moves.column] = 1
-    for b in np.unique(moves.switch):
+    for b in np.unique(moves.switch) if watches else ():
         watched[space.blocks[b].columns] = 1
         watched[space.width + b] = 1
     return Routes(
