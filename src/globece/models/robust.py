@@ -42,6 +42,9 @@ ROUNDS = 1_000  # rays without agreement after that many rounds are searched
 class Robust:
     """What recourse must survive.
 
+    A margin makes recourse more expensive, and also keeps the search from narrow steps of a model that only the rows
+    at hand pass; docs/search.md, *Unseen rows*, has the trade-off.
+
     Parameters
     ----------
     margin
