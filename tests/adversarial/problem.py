@@ -212,7 +212,7 @@ def _within_leads(
 ) -> NDArray[np.bool_]:
     """Whether scalars differ by no more than half of how far they lie past the last unfavourable point before them.
 
-    A search in single precision goes on past the boundary, by a few times what the batch changes: that is measured here.
+    A search in single precision goes on past the boundary, by a few times what the batch changes; it is measured here.
     """
     walk, out = Walk(case.table, case.ask, ex.space), np.zeros(was.shape, dtype=bool)
     for i, j in np.argwhere(which):
