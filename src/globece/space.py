@@ -398,7 +398,9 @@ class FeatureSpace(FieldsOnly):
         return holds.rounded(values)
 
     def expand(self, compact: FloatArray) -> FloatArray:
-        """The encoded matrix from the result of :meth:`compact`."""
+        """The encoded matrix from the result of :meth:`compact`; that itself where there are no blocks."""
+        if not self.blocks:
+            return compact
         Z = np.zeros((len(compact), self.width))
         each = np.arange(len(compact))
         for i, f in enumerate(self.features):
