@@ -398,9 +398,9 @@ class FeatureSpace(FieldsOnly):
         return holds.rounded(values)
 
     def expand(self, compact: FloatArray) -> FloatArray:
-        """The encoded matrix from the result of :meth:`compact`."""
+        """The encoded matrix from the result of :meth:`compact`; that itself where there are no blocks."""
         if not self.blocks:
-            return np.array(compact, dtype=np.float64)
+            return compact
         Z = np.zeros((len(compact), self.width))
         index = [i for i, f in enumerate(self.features) if f.is_block]
         hot = compact[:, index].astype(np.int64) + [f.start for f in self.blocks]

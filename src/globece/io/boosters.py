@@ -23,7 +23,7 @@ from globece.io.files import first_line
 from globece.models.trees import ubjson
 from globece.space import FloatArray
 
-DAMAGED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+DAMAGED = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 NEWER = "if it was saved by a newer release, update it"
 
 # -- XGBoost ------------------------------------------------------------------------------------------------------
