@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import globece
-from globece import explain, rays
+from globece import FeatureSpace, explain, rays
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError, MissingExtraError
 from globece.models import devices
@@ -23,7 +23,7 @@ from globece.models.compiling.adapt import as_model
 from globece.models.cuda.machine import source
 from globece.models.linear import on_cuda as on_cuda_lines
 from globece.models.linear.half_spaces import LinearModel
-from globece.models.networks.layers import compile_net
+from globece.models.networks.layers import Layers, compile_net
 from globece.models.networks.rays import Search, first_flips
 from globece.models.trees import kernel, on_cuda
 from globece.models.trees.ensemble import TreeEnsemble, _routes
@@ -228,6 +228,27 @@ def test_the_search_for_networks_equals_the_kernel(shape: str, where: str) -> No
             np.testing.assert_allclose(k.numpy(), expected[d], rtol=1e-9)
             np.testing.assert_array_equal(jumped.numpy(), jumps[d])
         assert np.isfinite(expected).any()
+
+
+def test_a_root_is_found_however_little_the_network_bends_there() -> None:
+    """Bounds on the bend are then far below the rounding of the outputs, which must not hide the root."""
+    torch = pytest.importorskip("torch")
+    from globece.models.networks.on_device import Device, Wanted
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-5.0, -1.0, (500, 1))
+    space = FeatureSpace.from_matrix(X, columns=["x"], ranges="unbounded")
+    entry, exit_ = rng.uniform(0.1, 1.0, (1, 40)), rng.uniform(0.1, 1.0, (40, 1))
+    bias = np.full(40, 10.0)  # no unit bends but the last, next to the root
+    entry[0, -1], bias[-1], exit_[-1] = 1.0, -0.299, 1e-15
+    shift = -(np.maximum(0.3 * entry[0] + bias, 0.0) @ exit_)
+    layers = Layers((entry, exit_), (bias, shift), (np.zeros(40),))
+    net, fill, D = compile_net(layers, np.array([False])), np.full(1, np.nan), np.ones((1, 1))
+    device = Device.of(net, space, "cpu", few=0)
+    limit, nothing = torch.full((500,), 8.0, dtype=torch.float64), torch.zeros(500, dtype=torch.float64)
+    rows = device.rows(X, device.there(X), np.zeros(1), fill, D)
+    k, _ = device.search(rows, 0, Wanted(limit, nothing, nothing, nothing))
+    np.testing.assert_allclose(k.numpy(), 0.3 - X[:, 0], rtol=1e-9)
 
 
 def module(X: Any, seed: int) -> Any:

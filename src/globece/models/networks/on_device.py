@@ -29,6 +29,7 @@ from globece.space import FeatureSpace, FloatArray
 STACK = 40  # stretches that wait along one ray; a ray with more is left to the other kernel
 ROUNDS = 300
 FEW = 1024  # rays that are left to the other kernel
+ROUNDING = 1e-12  # more than the rounding error of an output, relative to its summands: bounds on bends may be smaller
 CROWDED = 0.7  # share of rays still followed, below which the others are removed from memory
 
 
@@ -350,7 +351,9 @@ class Device:
             bent |= (both > float(NEGLIGIBLE)).any(dim=1)
             both, more = both @ matrix.abs(), more @ matrix
             up, down = (both * WIDER + more).mul_(0.5).clamp_(min=0.0), (both * WIDER - more).mul_(0.5).clamp_(min=0.0)
-        return up, down, ~bent
+        last = torch.maximum(*(weights.bent(-1, side[-2]).abs() for side in (near, far)))
+        slack = ROUNDING * (last @ weights.exit.abs() + weights.biases[-1].abs())
+        return up + slack, down + slack, ~bent
 
 
 @dataclass(frozen=True)
