@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import globece
-from globece import FeatureSpace, explain, rays
+from globece import explain, rays
 from globece.bundle import bundle
 from globece.errors import InvalidParameterError, MissingExtraError
 from globece.models import devices
@@ -23,7 +23,8 @@ from globece.models.compiling.adapt import as_model
 from globece.models.cuda.machine import source
 from globece.models.linear import on_cuda as on_cuda_lines
 from globece.models.linear.half_spaces import LinearModel
-from globece.models.networks.layers import Layers, compile_net
+from globece.models.networks.layers import compile_net
+from globece.models.networks.plain import first_flip_plain
 from globece.models.networks.rays import Search, first_flips
 from globece.models.trees import kernel, on_cuda
 from globece.models.trees.ensemble import TreeEnsemble, _routes
@@ -230,25 +231,32 @@ def test_the_search_for_networks_equals_the_kernel(shape: str, where: str) -> No
         assert np.isfinite(expected).any()
 
 
-def test_a_root_is_found_however_little_the_network_bends_there() -> None:
-    """Bounds on the bend are then far below the rounding of the outputs, which must not hide the root."""
-    torch = pytest.importorskip("torch")
-    from globece.models.networks.on_device import Device, Wanted
+ROW = [
+    66.90214006144106, 189.0446005780021, 13.225817465632838, 109.70108180173436, 6.7898948730876185,
+    3.985165905519902, 3.9815934685827514, 69.92766048925549, 69.23454983710207, 6.053376830364529,
+    3.1137387252742377, 8.469505518087686, 0.23555035792866227, 49.771715288384186, 0.04666915339627993,
+    0.9090945455058642, 0.8374423872130714, 95.88889679414623, 73.75944856146786, 1.1630855388302457,
+    1.0509538543691814, 0.9504882703860401, 100.36147743949758
+]  # fmt: skip
 
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-5.0, -1.0, (500, 1))
-    space = FeatureSpace.from_matrix(X, columns=["x"], ranges="unbounded")
-    entry, exit_ = rng.uniform(0.1, 1.0, (1, 40)), rng.uniform(0.1, 1.0, (40, 1))
-    bias = np.full(40, 10.0)  # no unit bends but the last, next to the root
-    entry[0, -1], bias[-1], exit_[-1] = 1.0, -0.299, 1e-15
-    shift = -(np.maximum(0.3 * entry[0] + bias, 0.0) @ exit_)
-    layers = Layers((entry, exit_), (bias, shift), (np.zeros(40),))
-    net, fill, D = compile_net(layers, np.array([False])), np.full(1, np.nan), np.ones((1, 1))
-    device = Device.of(net, space, "cpu", few=0)
-    limit, nothing = torch.full((500,), 8.0, dtype=torch.float64), torch.zeros(500, dtype=torch.float64)
-    rows = device.rows(X, device.there(X), np.zeros(1), fill, D)
-    k, _ = device.search(rows, 0, Wanted(limit, nothing, nothing, nothing))
-    np.testing.assert_allclose(k.numpy(), 0.3 - X[:, 0], rtol=1e-9)
+
+@pytest.mark.paper_data
+@pytest.mark.parametrize("on", ["processor", "device"])
+def test_rounding_hides_no_root(on: str) -> None:
+    """Next to a root, bounds on what still bends are smaller than the rounding of the outputs: 1 ray of 25,000."""
+    pytest.importorskip("torch")
+    from globece.models.networks.device_flips import OnDevice
+    from paper.cases import case
+
+    one = case("heloc", "dnn")
+    model: Any = as_model(one.own, one.space, rows=one.rows[:200]).followed
+    Z, D = np.array([ROW]), np.zeros((1, 23))
+    D[0, [1, 21]] = -125.29166855559187, -0.7844568863911938
+    limit = np.full((1, 1), 5.000000005005001)
+    expected = first_flip_plain(model.layers, model.space, Z[0], model.fill, D[0], float(limit[0, 0]))
+    device = OnDevice.of(model, "cpu", few=0)
+    found = model.first_flip(Z, D, limit) if on == "processor" else device.first_flip(model, Z, D, limit, None)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def module(X: Any, seed: int) -> Any:

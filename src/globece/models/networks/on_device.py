@@ -23,13 +23,13 @@ from globece.models.networks.device_moves import WIDER, Moves, Tensor, lay_out
 from globece.models.networks.layers import NEGLIGIBLE, SUBNORMAL, Net
 from globece.models.networks.rays import FAR_ENOUGH, HOPEFUL, NOTHING, SHORTEST, Search, first_flips
 from globece.models.networks.scratch import AT, BEGIN
+from globece.models.networks.units import ROUNDING
 from globece.progress import check_time
 from globece.space import FeatureSpace, FloatArray
 
 STACK = 40  # stretches that wait along one ray; a ray with more is left to the other kernel
 ROUNDS = 300
 FEW = 1024  # rays that are left to the other kernel
-ROUNDING = 1e-12  # more than the rounding error of an output, relative to its summands: bounds on bends may be smaller
 CROWDED = 0.7  # share of rays still followed, below which the others are removed from memory
 
 
