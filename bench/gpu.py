@@ -44,7 +44,7 @@ CORES = 2
 SAMPLE = 200_000  # rows whose scalars are compared
 NOISE = 0.05  # standard deviations
 CHUNK = 500_000
-SEARCHED, BATCHES = 4000, (65_536, 1_048_576)  # rays of a black box, and most rows that it gets at once
+SEARCHED, BATCHES = 20_000, (65_536, 1_048_576)  # rays of a black box, and most rows that it gets at once
 PROPOSED, TRIED = 200, 500  # directions of which the best is followed, and the inputs by which it is chosen
 VARIABLE = "GLOBECE_COMPILED"
 
@@ -73,7 +73,8 @@ class Problem:
         """Those that reach most inputs, of some random ones."""
         some = Affected(self.model, self.inputs[:TRIED], self.cost, 10.0)
         proposed = UniformSampling().propose(some, PROPOSED, np.random.default_rng(1))
-        reached = np.isfinite(self.model.first_flip(some.inputs, proposed, limits(some, proposed))).sum(axis=1)
+        with on("cpu"):
+            reached = np.isfinite(self.model.first_flip(some.inputs, proposed, limits(some, proposed))).sum(axis=1)
         return np.asarray(proposed[np.argsort(-reached, kind="stable")[:n]])
 
     def limits(self, Z: FloatArray, directions: FloatArray) -> FloatArray:
@@ -244,12 +245,13 @@ def compare(model: Model, Z: FloatArray, D: FloatArray, limit: FloatArray) -> di
 def searched(problem: Problem, gpu: bool) -> list[dict[str, Any]]:
     """Seconds for the DNN as a black box, by device and by the most rows that it gets at once."""
     network: Any = problem.model
-    module, Z, D, found = network.reading.ask.module, problem.inputs[:SEARCHED], problem.directions(1), []
+    module, Z, D, found = network.reading.ask.module, problem.resampled(SEARCHED), problem.directions(1), []
     limit = problem.limits(Z, D)
     for device in ("cpu", "cuda") if gpu else ("cpu",):
         module.to(device)
         for batch_rows in BATCHES if device == "cuda" else BATCHES[:1]:
             box = as_model(module, network.space, compile=False, batch_rows=batch_rows)
+            box.first_flip(Z[:200], D, limit[:, :200])
             took = seconds(lambda box=box: box.first_flip(Z, D, limit))  # type: ignore[misc]
             found.append({"device": device, "batch_rows": batch_rows, "rays": len(Z), "seconds": took})
             print(found[-1], flush=True)

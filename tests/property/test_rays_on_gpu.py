@@ -24,6 +24,7 @@ from globece.models.cuda.machine import source
 from globece.models.linear import on_cuda as on_cuda_lines
 from globece.models.linear.half_spaces import LinearModel
 from globece.models.networks.layers import compile_net
+from globece.models.networks.plain import first_flip_plain
 from globece.models.networks.rays import Search, first_flips
 from globece.models.trees import on_cuda
 from globece.models.trees import rays as tree_rays
@@ -229,6 +230,34 @@ def test_the_search_for_networks_equals_the_kernel(shape: str, where: str) -> No
             np.testing.assert_allclose(k.numpy(), expected[d], rtol=1e-9)
             np.testing.assert_array_equal(jumped.numpy(), jumps[d])
         assert np.isfinite(expected).any()
+
+
+ROW = [
+    66.90214006144106, 189.0446005780021, 13.225817465632838, 109.70108180173436, 6.7898948730876185,
+    3.985165905519902, 3.9815934685827514, 69.92766048925549, 69.23454983710207, 6.053376830364529,
+    3.1137387252742377, 8.469505518087686, 0.23555035792866227, 49.771715288384186, 0.04666915339627993,
+    0.9090945455058642, 0.8374423872130714, 95.88889679414623, 73.75944856146786, 1.1630855388302457,
+    1.0509538543691814, 0.9504882703860401, 100.36147743949758
+]  # fmt: skip
+
+
+@pytest.mark.paper_data
+@pytest.mark.parametrize("on", ["processor", "device"])
+def test_rounding_hides_no_root(on: str) -> None:
+    """Next to a root, bounds on what still bends are smaller than the rounding of the outputs: 1 ray of 25,000."""
+    pytest.importorskip("torch")
+    from globece.models.networks.device_flips import OnDevice
+    from paper.cases import case
+
+    one = case("heloc", "dnn")
+    model: Any = as_model(one.own, one.space, rows=one.rows[:200]).followed
+    Z, D = np.array([ROW]), np.zeros((1, 23))
+    D[0, [1, 21]] = -125.29166855559187, -0.7844568863911938
+    limit = np.full((1, 1), 5.000000005005001)
+    expected = first_flip_plain(model.layers, model.space, Z[0], model.fill, D[0], float(limit[0, 0]))
+    device = OnDevice.of(model, "cpu", few=0)
+    found = model.first_flip(Z, D, limit) if on == "processor" else device.first_flip(model, Z, D, limit, None)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def module(X: Any, seed: int) -> Any:

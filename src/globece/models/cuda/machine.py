@@ -6,19 +6,15 @@ A kernel is C++ source beside the module that calls it; :data:`PRELUDE` comes be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from globece.parallel import over_rows
-
 PRELUDE = Path(__file__).with_name("prelude.h")
 OPTIONS = ("--std=c++17", "--fmad=false")  # rounds as a CPU does
 BLOCK = 128  # threads that are started together
-LARGE = 1 << 26  # bytes from which an array is copied in pieces
-PIECE, FEW = 1 << 22, 1 << 18  # numbers in a piece, and those that are not worth another thread
 SHARE = 0.5  # of the free memory of the device
 
 
@@ -72,25 +68,7 @@ class Gpu:
     def put(self, array: Any) -> Any:
         """Copy an array there; records as bytes."""
         array = np.ascontiguousarray(array)
-        if array.nbytes >= LARGE and array.dtype == np.float64:
-            return self._staged(array)
         return self.cupy.asarray(array if array.dtype.names is None else array.reshape(-1).view(np.uint8))
-
-    def _staged(self, array: Any) -> Any:
-        """Copy many numbers there: on all threads into two buffers that the GPU reads by turns."""
-        cupy, flat = self.cupy, array.reshape(-1)
-        out, stream = cupy.empty(array.size, np.float64), cupy.cuda.Stream(non_blocking=True)
-        cupy.cuda.get_current_stream().synchronize()  # the memory may still be in use
-        buffers = [np.frombuffer(cupy.cuda.alloc_pinned_memory(8 * PIECE), np.float64, PIECE) for _ in range(2)]
-        read = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
-        for turn, first in enumerate(range(0, len(flat), PIECE)):
-            buffer, done, part = buffers[turn % 2], read[turn % 2], flat[first : first + PIECE]
-            done.synchronize()
-            over_rows(len(part), partial(_copy, part, buffer), few=FEW)
-            out[first : first + PIECE].set(buffer[: len(part)], stream)
-            done.record(stream)
-        stream.synchronize()
-        return out.reshape(array.shape)
 
     def empty(self, n: int, dtype: Any) -> Any:
         """Room for n numbers."""
@@ -104,10 +82,6 @@ class Gpu:
         """Call a kernel with arrays that lie there, and whole numbers."""
         numbers = [np.int32(a) if isinstance(a, int) else a for a in arguments]
         _compiled(self.cupy, file).get_function(name)((-(-threads // BLOCK),), (min(threads, BLOCK),), tuple(numbers))
-
-
-def _copy(given: Any, there: Any, first: int, last: int) -> None:
-    np.copyto(there[first:last], given[first:last])
 
 
 @cache

@@ -14,7 +14,7 @@ from globece.space import BoolArray, FloatArray
 
 SOURCE = Path(__file__).with_name("rays.cu")
 MOST_RAYS = 1 << 22  # at a time
-# Rows take as long to get to a GPU as one direction takes on two cores: it pays for several directions.
+# Rows take about as long to get to a GPU as one direction takes on two cores: it pays along several.
 WORTHWHILE, DIRECTIONS = 1_000_000, 4  # rays; directions
 
 SIZE = np.dtype(

@@ -21,7 +21,7 @@ from globece.space import FeatureSpace, FloatArray
 if TYPE_CHECKING:
     from globece.models.networks.network import ReLUNetwork
 
-WORTHWHILE = 20_000  # rays
+WORTHWHILE = 10_000  # rays: from there on about twice as fast as two cores, see BENCHMARKS.md
 SHARE = 0.5  # of the free memory of the device
 MOST_RAYS = 1 << 22  # at a time
 ON_CPU = 65_536

@@ -23,6 +23,7 @@ from globece.models.networks.device_moves import WIDER, Moves, Tensor, lay_out
 from globece.models.networks.layers import NEGLIGIBLE, SUBNORMAL, Net
 from globece.models.networks.rays import FAR_ENOUGH, HOPEFUL, NOTHING, SHORTEST, Search, first_flips
 from globece.models.networks.scratch import AT, BEGIN
+from globece.models.networks.units import ROUNDING
 from globece.progress import check_time
 from globece.space import FeatureSpace, FloatArray
 
@@ -350,7 +351,9 @@ class Device:
             bent |= (both > float(NEGLIGIBLE)).any(dim=1)
             both, more = both @ matrix.abs(), more @ matrix
             up, down = (both * WIDER + more).mul_(0.5).clamp_(min=0.0), (both * WIDER - more).mul_(0.5).clamp_(min=0.0)
-        return up, down, ~bent
+        last = torch.maximum(*(weights.bent(-1, side[-2]).abs() for side in (near, far)))
+        slack = ROUNDING * (last @ weights.exit.abs() + weights.biases[-1].abs())
+        return up + slack, down + slack, ~bent
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def _one_ray(  # type: ignore[no-untyped-def]
                 watch = n + climbing > 0 and only_stairs(ids, n)
                 bound_first(entry, first, moves, ids, bounds, a, b, near, far, n, climbing)
                 straight, unbent = bound_spread(
-                    coarse, layout, exit_, leak32, bounds, gaps, index, near32, far32, watch
+                    coarse, layout, exit_, bias, leak32, bounds, gaps, index, near32, far32, watch
                 )
                 opens, closes = room_left(near, far, outputs, gaps, ABOVE, 1.0)
                 if opens >= closes:

@@ -38,6 +38,10 @@ from globece.models.networks.scratch import (
     ZERO,
 )
 
+# More than the rounding error of an output, relative to its summands. Bounds on bends may be far smaller, and rounding
+# would then hide a root from them.
+ROUNDING = 1e-12
+
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def _add_rows(matrix, begin, width, index, value, count, out):  # type: ignore[no-untyped-def]
@@ -120,7 +124,7 @@ def forward(weights, layout, exit_, bias, leak, closed, units, units32, index, v
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
-def bound_spread(coarse, layout, exit_, leak32, bounds, gaps, index, near32, far32, watch):  # type: ignore[no-untyped-def]
+def bound_spread(coarse, layout, exit_, bias, leak32, bounds, gaps, index, near32, far32, watch):  # type: ignore[no-untyped-def]
     """Bound how far the outputs lie above and below their chords, in ``gaps``; return (is straight, is unbent).
 
     ``bounds`` holds those of the first layer. With the chord of a unit running from a to b, its ReLU lies on or below
@@ -171,7 +175,12 @@ def bound_spread(coarse, layout, exit_, leak32, bounds, gaps, index, near32, far
         total *= 1.0001
         if total >= 1e28:  # an intermediate bound may have been clipped
             total, difference = 1e300, 0.0
-        gaps[ABOVE, m], gaps[BELOW, m] = max(0.5 * (total + difference), 0.0), max(0.5 * (total - difference), 0.0)
+        size = abs(bias[layout[AT, layers] + m])
+        for j in range(wide):
+            size += np.float64(max(abs(a[j]), abs(b[j]))) * abs(row[j])
+        slack = ROUNDING * size
+        gaps[ABOVE, m] = max(0.5 * (total + difference), 0.0) + slack
+        gaps[BELOW, m] = max(0.5 * (total - difference), 0.0) + slack
     return straight, watch and crossed <= ZERO
 
 

@@ -21,7 +21,7 @@ from globece.progress import check_time
 from globece.space import FloatArray
 
 SOURCE = Path(__file__).with_name("rays.cu")
-WORTHWHILE = 2e6  # rays times trees
+WORTHWHILE = 1e6  # rays times trees: from there on several times as fast as two cores, see BENCHMARKS.md
 MOST_RAYS = 1 << 22  # at a time: bounds the memory for rows, and the time between looks at the clock
 
 NODE = np.dtype([("threshold", "f8"), ("slot", "i4"), ("child", "i4")])
