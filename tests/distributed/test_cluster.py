@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 
+import dask.array
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -131,6 +132,8 @@ def test_threads_are_shared_among_workers(client, tmp_path):
     assert {n for n, _ in client.run(seen).values()} == {1}
 
 
-def test_what_is_no_client_is_said():
+def test_what_is_no_client_and_no_frame_is_said(client):
+    with pytest.raises(InvalidParameterError, match="a DataFrame is needed; got Array"):
+        distributed.apply(problem("linear").explanation, dask.array.ones(5), client=client)
     with pytest.raises(InvalidParameterError, match="client must be"):
         distributed.apply(problem("linear").explanation, dd.from_pandas(table(50), npartitions=2), client=3)
