@@ -36,6 +36,7 @@ def run() -> dict[str, Any]:
     print(found["stages"], flush=True)
     for n in sizes:
         write(folder / str(n), n)
+    found["pairs"] = pairs(str(folder / str(sizes[-2] if len(sizes) > 1 else ROWS)))
     source = str(folder / str(ROWS))
     found["native"], found["clusters"], found["joblib"] = [], [], []
     for _ in range(REPEATS if ROWS < FILE_ROWS else 1):
@@ -52,6 +53,12 @@ def run() -> dict[str, Any]:
     found["load_after"] = os.getloadavg()[0]
     shutil.rmtree(folder)
     return found
+
+
+def pairs(source: str) -> list[dict[str, Any]]:
+    """The library in one thread of one process, and reading and one native predict, in turn."""
+    return [{"here": alone("bench.scale", "here", source), "native": alone("bench.scale", "native", source)}
+            for _ in range(REPEATS)]  # fmt: skip
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -112,6 +119,19 @@ def native(source: str) -> dict[str, float]:
         model.predict(X)
         n += len(X)
     return {"rows": n, "seconds": time.perf_counter() - start, "cpu": time.process_time() - began}
+
+
+def here(source: str) -> dict[str, float]:
+    """The library in this process, in one thread."""
+    from globece import distributed
+    from globece.distributed import Task, threads
+
+    ex = explained()
+    with tempfile.TemporaryDirectory() as out, threads.limited(1, ex.model.decide.model):
+        by_batch(Task.of(ex), next(_batches(source)))
+        start, began = time.perf_counter(), time.process_time()
+        found = distributed.apply(ex, source, out=f"{out}/all")
+        return {"rows": found.n_rows, "seconds": time.perf_counter() - start, "cpu": time.process_time() - began}
 
 
 def cluster(source: str, workers: str) -> dict[str, Any]:
@@ -344,6 +364,8 @@ def ratios(result: dict[str, Any]) -> dict[str, float]:
     for key in ("seconds", "cpu"):
         one, two = best(by[1], key), best(by[2], key)
         found |= {f"gain_{key}": one / two, f"native_{key}": one / best(result["native"], key)}
+        mine, theirs = ([p[side] for p in result["pairs"]] for side in ("here", "native"))
+        found[f"here_{key}"] = best(mine, key) / best(theirs, key)
         found |= {f"joblib_{key}": two / best(result["joblib"], key)}
     found["memory"] = result["memory"][-1]["peak_mib"] / result["memory"][0]["peak_mib"]
     raw_ = result["raw"]
@@ -366,7 +388,9 @@ def render(result: dict[str, Any]) -> str:
                  f"{best(alone_, 'seconds'):,.1f}", f"{best(alone_, 'cpu'):,.1f}", ""])  # fmt: skip
     targets = [
         ["2 workers against 1", "at least 1.7", f"{r['gain_seconds']:.2f}", f"{r['gain_cpu']:.2f} (1: no overhead)"],
-        ["1 worker against reading and one native predict", "at most 4", f"{r['native_seconds']:.2f}",
+        ["1 thread against reading and one native predict in 1 thread, in turn", "at most 4",
+         f"{r['here_seconds']:.2f}", f"{r['here_cpu']:.2f}"],
+        ["the same for 1 worker of a LocalCluster, all rows", "", f"{r['native_seconds']:.2f}",
          f"{r['native_cpu']:.2f}"],
         ["2 workers against joblib in memory", "at most 1.15", f"{r['joblib_seconds']:.2f}", f"{r['joblib_cpu']:.2f}"],
         ["peak memory per worker, most rows against fewest", "flat", f"{r['memory']:.2f}", ""],
@@ -386,6 +410,8 @@ far wall times can be trusted: ratios of processor time are in the last column.
 {table(["", "rows a second", "seconds", "processor seconds", "peak MiB per worker"], rows)}
 {table(["", "target", "by wall time", "by processor time"], targets)}
 {table(["rows", "peak MiB of the worker"], memory)}
+What is read at a time is a row group, of {GROUP_ROWS:,} rows here and fewer in the smallest table.
+
 A raw frame with strings through a LightGBM pipeline, {raw_["rows"]:,} rows, processor seconds by stage; the peak was
 {raw_["peak_mib"]:,.0f} MiB, of which {raw_["base_mib"]:,.0f} before, with the frame in memory:
 
@@ -393,5 +419,12 @@ A raw frame with strings through a LightGBM pipeline, {raw_["rows"]:,} rows, pro
 
 
 if __name__ == "__main__":
-    what: dict[str, Any] = {"native": native, "cluster": cluster, "in_chunks": in_chunks, "stages": stages, "raw": raw}
+    what: dict[str, Any] = {
+        "native": native,
+        "here": here,
+        "cluster": cluster,
+        "in_chunks": in_chunks,
+        "stages": stages,
+        "raw": raw,
+    }
     print(json.dumps(what[sys.argv[1]](*sys.argv[2:])))

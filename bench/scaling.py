@@ -42,6 +42,8 @@ What is known of a large table and what is not:
 - Directions are searched on a sample. It is large enough for the score to be known to within 1 % (its 95 % interval),
   for a search that a pilot did; size, score and interval are in `Portfolio.sampled` and in the provenance. The pass
   then gives the score on all rows.
+- That the rows are the same when a run is started again is told by the files' paths, sizes and times. A Dask or Spark
+  DataFrame has none of these: there only the number of rows of each partition is compared.
 - An audit's tests and verdict are of the sample; the groups' measures and intervals are of all rows.
 - The model decides about every row and confirms every counterfactual. That compiled and original agree is checked on
   the sample, and in every batch on some rays; if they disagree anywhere, the run starts again and searches with the

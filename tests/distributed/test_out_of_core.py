@@ -281,6 +281,17 @@ def test_a_run_that_was_interrupted_goes_on_where_it_ended(tmp_path):
             assert (out / "rows" / name).read_bytes() == (tmp_path / "whole" / "rows" / name).read_bytes()
 
 
+def test_a_searched_model_goes_on_as_it_was_asked(tmp_path):
+    p = problem("linear")
+    source = cut(p.X.head(120), tmp_path / "in", 2)
+    asked: dict[str, Any] = {"settings": gce.Settings(exact=False, grid=8), "search": gce.Climb(rays=200)}
+    first = distributed.explain(p.model, source, out=tmp_path / "out", **asked)
+    again = distributed.explain(p.model, source, out=tmp_path / "out", **asked)
+    assert again.method == first.method == "searched"
+    assert again.directions.tobytes() == first.directions.tobytes()
+    assert results(again)[1] == results(first)[1]
+
+
 def test_a_driver_that_is_killed_loses_no_finished_part(tmp_path):
     p = problem("linear")
     source = cut(p.X, tmp_path / "in", 8)

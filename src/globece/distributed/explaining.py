@@ -24,6 +24,7 @@ from globece.distributed.sources import Source
 from globece.distributed.task import Task
 from globece.errors import InvalidParameterError, check_choice, check_mapping, check_names, check_number
 from globece.explanation import Explanation
+from globece.models.base import Model
 from globece.models.compiling.adapt import as_model
 from globece.progress import Monitor, Progress, monitoring
 from globece.search import Effort, Search
@@ -183,13 +184,21 @@ def _kept(plan: Plan, source: Source, out: Any, asked: list[Any]) -> tuple[Expla
             "folder, or remove this one"
         )
     ex = Explanation.from_json((Path(out) / SAVED).read_text(encoding="utf-8"))
-    favourable, threshold = plan.wishes["favourable"], plan.wishes["threshold"]
-    model = as_model(plan.model, ex.space, favourable=favourable, threshold=threshold, rows=ex.inputs)
+    model = _model_of(plan, ex)
     if model.favourable(ex.inputs).any():
-        raise InvalidParameterError(
-            f"{out} holds the results of another model; name another folder, or remove this one"
-        )
+        raise InvalidParameterError(f"{out} holds results of another model; name another folder, or remove this one")
     return replace(ex, model=model), Sampled(**known)
+
+
+def _model_of(plan: Plan, ex: Explanation) -> Model:
+    """The user's model as it was asked for an explanation that is read from a file."""
+    settings = plan.wishes["settings"] or Settings()
+    model = as_model(
+        plan.model, ex.space, favourable=plan.wishes["favourable"], threshold=plan.wishes["threshold"], rows=ex.inputs,
+        compile=settings.exact, grid=settings.grid, scalars=settings.scalars, batch_rows=settings.batch_rows,
+        timeout=settings.timeout,
+    )  # fmt: skip
+    return model.uncompiled() if ex.provenance.method == "searched" else model
 
 
 def _of(plan: Plan, source: Source, asked: list[Any]) -> str:

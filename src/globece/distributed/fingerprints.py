@@ -14,6 +14,7 @@ from globece.compact import Rows
 from globece.distributed.sources import Source
 from globece.distributed.task import Task
 from globece.models.base import Model
+from globece.models.decision import Tally
 from globece.space import FloatArray
 
 ASKED = 2_000  # inputs about which a model is asked
@@ -79,7 +80,7 @@ def _feed(found: Any, value: Any) -> None:
     elif isinstance(value, (list, tuple)):
         for part in value:
             _feed(found, part)
-    elif is_dataclass(value) and not isinstance(value, type):
+    elif is_dataclass(value) and not isinstance(value, (type, Tally)):  # a tally is what happened, not what is asked
         for f in fields(value):
             if f.compare:
                 _feed(found, getattr(value, f.name))

@@ -114,6 +114,8 @@ def client_of(client: Any) -> Any:
 def opened(frame: Any, client: Any) -> Source:
     """The partitions of a Dask DataFrame, of which the rows are counted first."""
     dask = require("dask", extra="distributed", caller="a Dask DataFrame")
+    if not (hasattr(frame, "to_delayed") and hasattr(frame, "columns")):
+        raise InvalidParameterError(f"of Dask's collections a DataFrame is needed; got {type(frame).__name__}")
     engine = OnDask.of(client, tuple(frame.to_delayed()))
     ask = dask.delayed(schema_of)
     counted = engine.client.gather(engine.client.compute([ask(p) for p in engine.frames]))
