@@ -131,7 +131,8 @@ def _json(raw: bytes, rng: random.Random) -> bytes:
 
 
 def _value_changed(document: Any, rng: random.Random) -> Any:
-    here, path = document, list[tuple[Any, Any]]()
+    here: Any = document
+    path: list[tuple[Any, Any]] = []
     while isinstance(here, dict | list) and here and (not path or rng.random() < 0.85):
         key = rng.choice(list(here)) if isinstance(here, dict) else rng.randrange(len(here))
         path.append((here, key))
@@ -253,17 +254,20 @@ INSIDE: dict[str, Callable[[bytes, random.Random], bytes]] = {
 # -- files to change --------------------------------------------------------------------------------------------------
 
 
-def seeds(folder: Path) -> list[Seed]:
-    """Small files of every kind, each written by its own library."""
-    found = [*_models(folder), *_tables(folder), *_results()]
+def seeds(folder: Path, only: str = "") -> list[Seed]:
+    """Small files of every kind, each written by its own library; those with ``only`` in their names."""
+    found = [*_models(folder, only), *(_tables(folder) if "rows." in (only or "rows.") else ())]
+    found += _results() if any(only in name for name in RESULTS) else ()
     found.append(Seed("config.toml", CONFIG.encode()))
     return found
 
 
-def _models(folder: Path) -> Iterator[Seed]:
+def _models(folder: Path, only: str) -> Iterator[Seed]:
     from paper.saved_models import SAVED
 
     for name, saved in SAVED.items():
+        if only not in f"{name}{saved.ending}":
+            continue
         frame, y = saved.rows(200)
         file = folder / f"{name}{saved.ending}"
         saved.make(frame, y, file)
@@ -505,7 +509,7 @@ def fuzz(n: int, seed: int, keep: Path | None = None, only: str = "") -> tuple[C
     with tempfile.TemporaryDirectory() as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            every = seeds(Path(folder))
+            every = seeds(Path(folder), only)
         chosen = [s for s in every if only in s.name]
         weights = [4.0 if s.name in RESULTS else OFTEN.get(s.ending, 1.0) for s in chosen]
         reader = Reader(Path(folder))
