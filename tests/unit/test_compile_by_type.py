@@ -318,7 +318,8 @@ class TestCatBoost:
         agrees(model, NUMBERS, favourable=favourable)
 
     def test_its_own_categories(self) -> None:
-        for params in ({"max_ctr_complexity": 1}, {"one_hot_max_size": 20}):
+        alone: tuple[dict[str, Any], ...] = ({"max_ctr_complexity": 1}, {"one_hot_max_size": 20})
+        for params in alone:
             model = self.model(cat_features=["job", "home"], **params).fit(FRAME, LABEL)
             found, said = asked(model, FRAME)
             assert found.exact, said

@@ -69,7 +69,7 @@ def _floating_point_tensor(module: Any) -> Any:
 
 def numbers(found: Any) -> FloatArray:
     """A tensor as an array, ``(rows, columns)``."""
-    values = np.asarray(found.double().cpu().numpy())
+    values = np.asarray(found.cpu().double().numpy())
     return values.reshape(len(values), -1) if values.ndim == 1 else values
 
 
