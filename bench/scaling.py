@@ -97,7 +97,7 @@ def page(result: dict[str, Any], machine: str) -> str:
          f"{one['records'] / one['parts'] / 1e3:,.0f} kB per part, "
          f"{one['records'] / one['parts'] * n_parts / 1e6:,.0f} MB in {n_parts:,.0f} parts",
          "measured, extrapolated"],
-        ["memory per worker", f"{result['memory'][-1]['peak_mib']:,.0f} MiB", "measured; bounded by a row group and a batch"],
+        ["memory per worker", f"{result['memory'][-1]['peak_mib']:,.0f} MiB", "measured; bounded by a row group"],
     ]  # fmt: skip
     return f"""{HEAD}
 ## What a row costs
