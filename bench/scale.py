@@ -404,8 +404,8 @@ def render(result: dict[str, Any]) -> str:
     return f"""## Scale
 
 {n:,} rows of HELOC, resampled with noise, in Parquet; its XGBoost model, one direction. The machine had
-{result["cores"]} cores and a load of {result["load"]:.1f} before and {result["load_after"]:.1f} after, which says how
-far wall times can be trusted: ratios of processor time are in the last column.
+{result["cores"]} cores and a load of {result["load"]:.1f} before and {result["load_after"]:.1f} after: the higher the
+load above the cores, the less wall times mean. Ratios of processor time are in the last column.
 
 {table(["", "rows a second", "seconds", "processor seconds", "peak MiB per worker"], rows)}
 {table(["", "target", "by wall time", "by processor time"], targets)}

@@ -93,11 +93,11 @@ def page(result: dict[str, Any], machine: str) -> str:
         ["results", f"{stored:.1f} bytes per row, {stored * LARGE / 1e9:,.1f} GB", "measured, extrapolated"],
         ["the function with its model, sent to each worker once",
          f"{s['task_bytes'] / 1e6:.2f} MB, {s['task_bytes'] * WORKERS / 1e6:,.0f} MB in all", "measured, extrapolated"],
-        ["summaries, sent to the client",
+        ["summaries, as they are recorded",
          f"{one['records'] / one['parts'] / 1e3:,.0f} kB per part, "
          f"{one['records'] / one['parts'] * n_parts / 1e6:,.0f} MB in {n_parts:,.0f} parts",
          "measured, extrapolated"],
-        ["memory per worker", f"{result['memory'][-1]['peak_mib']:,.0f} MiB", "measured; it does not grow"],
+        ["memory per worker", f"{result['memory'][-1]['peak_mib']:,.0f} MiB", "measured; bounded by a row group"],
     ]  # fmt: skip
     return f"""{HEAD}
 ## What a row costs
