@@ -29,7 +29,7 @@ from globece.errors import (
     check_numbers,
     wrong,
 )
-from globece.kept import FieldsOnly, freeze
+from globece.kept import FieldsOnly, freeze, read_only
 from globece.models.base import Model, check_model
 from globece.models.blackbox import MOST_POINTS
 from globece.models.clearance import DOUBLE
@@ -251,7 +251,7 @@ class Explanation(FieldsOnly, Recourse, Saved):
     @property
     def inputs(self) -> FloatArray:
         """The affected inputs, encoded: ``(n_affected, width)``; a large matrix is computed on each access."""
-        return self.encoded.dense()
+        return read_only(self.encoded.dense())
 
     # -- views ---------------------------------------------------------------------------------------------------
 
@@ -373,13 +373,13 @@ class Explanation(FieldsOnly, Recourse, Saved):
         if len(k) > MOST_POINTS:
             raise wrong("scalars", allowed, scalars)
         model = self._model(None)
-        X = np.empty((*shape, self.space.width))
+        X, inputs = np.empty((*shape, self.space.width)), self.encoded.dense()
         Y, C = np.empty(shape, dtype=bool), np.empty(shape)
         for i, delta in enumerate(self.directions):
             for j, kj in enumerate(k):
-                X[i, j] = rays.positions(self.space, self.inputs, delta, kj)
+                X[i, j] = rays.positions(self.space, inputs, delta, kj)
                 Y[i, j] = model.favourable(X[i, j])
-                C[i, j] = rays.cost_at(self.cost, self.inputs, delta, np.full(self.n_affected, kj))
+                C[i, j] = rays.cost_at(self.cost, inputs, delta, np.full(self.n_affected, kj))
         return Arrays(k, X, Y, C)
 
     # -- use -----------------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ class Explanation(FieldsOnly, Recourse, Saved):
 
         Available for linear models and tree ensembles; see :func:`globece.bounds.lower_bound` for the parameters.
         """
-        problem = Affected(self._model(None), self.inputs, self.cost, self.budget)
+        problem = Affected(self._model(None), self.encoded.dense(), self.cost, self.budget)
         found = lower_bound(problem, solve=solve, time_limit=time_limit, within=self.best_costs)
         return replace(found, score=self.score)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
+from numpy.typing import NDArray
+
 Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 
@@ -55,6 +57,11 @@ def freeze(owner: Any, *names: str) -> None:
     for name in names:
         array = getattr(owner, name)
         if array.flags.writeable:
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(owner, name, view)
+            object.__setattr__(owner, name, read_only(array))
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, to be read."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

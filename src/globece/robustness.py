@@ -69,7 +69,7 @@ def robustness(explanation: Explanation, margins: Any = None, **asked: Any) -> R
     box = None if explanation.model is None else explanation.model.unconditioned
     if box is None or not hasattr(box, "decide"):
         raise InvalidParameterError("this explanation has no model: it was read from a file, or built by hand")
-    Z, cost = explanation.inputs, explanation.cost
+    Z, cost = explanation.encoded.dense(), explanation.cost
     best = explanation.minimum_costs()
     covered = best.direction >= 0
     reached = Z.copy()

@@ -40,9 +40,10 @@ def test_arrays_of_a_result_are_read_only(name: str, results: dict[str, Any]) ->
     assert arrays
     for array in arrays.values():
         assert not array.flags.writeable
-    costs = found.explanation.best_costs if name == "audit" else found.best_costs
-    with pytest.raises(ValueError, match="read-only"):
-        costs[:1] = 0.0
+    ex = found.explanation if name == "audit" else found
+    for array in (ex.best_costs, ex.inputs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:1] = 0.0
 
 
 def test_the_callers_own_arrays_stay_as_they_are(results: dict[str, Any]) -> None:

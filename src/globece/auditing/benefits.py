@@ -105,7 +105,7 @@ class Beneficiaries:
     def subgroups(self, *, conditions: int = 2, top: int = 5, smallest: int = 30) -> tuple[Subgroup, ...]:
         """The subgroups with the largest shares of inputs that flip, found on one half and tested on the other."""
         ex = self.explanation
-        return best_subgroups(ex.space, ex.inputs, np.isfinite(ex.best_costs), conditions, top, smallest)
+        return best_subgroups(ex.space, ex.encoded.dense(), np.isfinite(ex.best_costs), conditions, top, smallest)
 
     def summary(self) -> str:
         """The result in a few lines."""

@@ -20,7 +20,7 @@ from globece.compact import Rows
 from globece.costs import CostModel
 from globece.errors import InvalidDataError, wrong
 from globece.explanation import MinimumCosts, Provenance
-from globece.kept import FieldsOnly, freeze
+from globece.kept import FieldsOnly, freeze, read_only
 from globece.models.base import Model, check_model
 from globece.rays import BUDGET_SLACK
 from globece.saving import Saved
@@ -267,7 +267,7 @@ class RecourseSet(FieldsOnly, Recourse, Saved):
     @property
     def inputs(self) -> FloatArray:
         """The affected inputs, encoded: ``(n_affected, width)``; a large matrix is computed on each access."""
-        return self.encoded.dense()
+        return read_only(self.encoded.dense())
 
     @property
     def subgroups(self) -> tuple[tuple[Condition, ...], ...]:
