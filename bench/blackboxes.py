@@ -180,12 +180,14 @@ def render(result: list[dict[str, Any]]) -> str:
             line += [f"{before['seconds']:.1f} s, {now['seconds']:.1f} s", _scores(before), _scores(now)]
         line.append("" if rays_ is None else _rays(rays_))
         rows.append(line)
-    text = """## Black boxes
+    left_out = len(CASES) - len(result)
+    missing = f" {left_out} more cases were not measured in this run." if left_out else ""
+    text = f"""## Black boxes
 
 Rows that the user's model is asked about while explaining at defaults: at commit 14147da, before rays were searched by
 scores, and now; by what they are asked for now; CPU seconds; and the score of each seed. The last column follows rays
 of random directions by scores and by decisions alone: how many rows that takes, and on how many of the rays that flip
-the scores find a later flip or none, or a sooner one.
+the scores find a later flip or none, or a sooner one.{missing}
 
 """
     return text + table(

@@ -1,7 +1,7 @@
 """Directions on rows that the search did not see, found with and without a margin that counterfactuals must keep.
 
 Directions may use steps of a tree ensemble so narrow that only the training rows have them. A search for
-counterfactuals that keep a margin (``robust=``) leaves such steps alone. Its directions are scaled here without the
+counterfactuals that keep a margin (``robust=``) leaves some of them alone. Its directions are scaled here without the
 margin, on the rows that were searched and on unseen ones, so that only the choice of directions differs; and with it.
 """
 
@@ -117,12 +117,14 @@ def render(result: list[dict[str, Any]]) -> str:
              f"{r['unseen_kept']:.3f}", f"{r['unseen_kept'] / r['training_kept'] - 1:+.0%}",
              f"{r['coverage_kept']:.1%}"]
         )  # fmt: skip
+    left_out = len(ROWS) - len({(r["dataset"], r["model"]) for r in result})
+    missing = f" {left_out} more models were not measured in this run." if left_out else ""
     text = f"""## Unseen rows
 
 Directions found with a margin of probability that counterfactuals must keep (`robust=Robust(margin=...)`; 0 is the
 default), on the rows that were searched and on rows that neither the model nor the search has seen: the paper's XGBoost
 models, other ensembles over the raw columns, and generated tables. Means over {SEEDS} seeds. First the same directions
-scaled to the model's own decision, so that only their choice differs; then with the margin kept.
+scaled to the model's own decision, so that only their choice differs; then with the margin kept.{missing}
 
 """
     return text + table(

@@ -114,8 +114,8 @@ def explain(
         How to ask the model; see :class:`globece.Settings`.
     robust
         What recourse must survive in addition to the model's own decision: a margin, other models, noise; see
-        :class:`globece.Robust`. Who is affected stays the model's own decision. A margin also helps where directions
-        cost unseen rows more than these.
+        :class:`globece.Robust`. Who is affected stays the model's own decision. Recourse that
+        keeps a margin costs more, also on unseen rows.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from globece.models.probes import drawn
 ROWS = 64  # rows that are asked about, and as many next to them
 NEAR = 1e-4  # how far next to them, as a share of each number and of its spread
 GRADUAL = 0.1  # share of them at least whose score differs from their neighbour's, where scores change gradually
+DIGITS = 6  # of scores, next to how much they vary, that are not rounding
 ENDS = 2  # scores at which they may still stay: the least and the most that a saturated model gives
 
 
@@ -48,5 +49,6 @@ def guide_of(model: Model, cut: float | None) -> Guide | None:
     for start in candidates:
         if np.array_equal(labels, scores >= start):
             stays = scores == moved
-            return Guide(start, bool((~stays).mean() >= GRADUAL and len(np.unique(scores[stays])) <= ENDS))
+            levels = np.unique(np.round(scores[stays] / (np.ptp(scores) or 1.0), DIGITS))
+            return Guide(start, bool((~stays).mean() >= GRADUAL and len(levels) <= ENDS))
     return None

@@ -42,8 +42,8 @@ ROUNDS = 1_000  # rays without agreement after that many rounds are searched
 class Robust:
     """What recourse must survive.
 
-    A margin makes recourse more expensive, and also keeps the search from narrow steps of a model that only the rows
-    at hand pass; docs/search.md, *Unseen rows*, has the trade-off.
+    A margin makes recourse more expensive, also on unseen rows, though it may narrow the difference between these and
+    the rows that were searched; docs/search.md, *Unseen rows*, says more.
 
     Parameters
     ----------
