@@ -54,6 +54,8 @@ class OnDask:
         distributed = require("distributed", extra="distributed", caller="client=")
         client = self.client
         held = client.submit(pickle.loads, dumps(work), pure=False, key=f"globece-work-{uuid4().hex}")
+        distributed.wait(held)
+        client.replicate([held])  # or parts would be handed to the one worker that has it
         waiting = list(source.parts)[::-1]
         most = max(2, AHEAD * sum(client.nthreads().values()))
         following = distributed.as_completed(loop=client.loop)
