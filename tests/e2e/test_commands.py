@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -149,14 +150,23 @@ def _typed(folder: Path, arguments: list[str], answers: list[bytes]) -> tuple[in
     if pid == 0:
         os.chdir(folder)
         os.execv(PROGRAM, [PROGRAM, *arguments])
-    said, end = b"", time.monotonic() + 100
-    while time.monotonic() < end:
+    said, answered, end = b"", 0, time.monotonic() + 100
+    while True:
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            raise AssertionError(f"{arguments} still waits after {said.decode()!r}")
+        if not select.select([terminal], [], [], 1.0)[0]:
+            continue
         try:
-            said += os.read(terminal, 4096)
+            more = os.read(terminal, 4096)
         except OSError:  # the command has ended
             break
-        last = said.splitlines()[-1] if said else b""
-        if answers and b"?" in last and said.rstrip().endswith(b":"):
+        if not more:
+            break
+        said += more
+        new = said[answered:]  # one answer for each question, however many pieces it comes in
+        if answers and b"?" in new and new.rstrip().endswith(b":"):
+            answered = len(said)
             os.write(terminal, answers.pop(0))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
 

@@ -374,3 +374,32 @@ def test_trees_stand_in_where_values_are_missing() -> None:
     trees = StandIn(problem, 0).fitted()
     assert trees is not None
     assert (trees.favourable(rows) == model.favourable(rows)).mean() > 0.95
+
+
+@pytest.mark.parametrize(("worst", "steady"), [(np.nan, True), (np.nan, False), (-np.inf, True), (-1e308, True)])
+def test_scores_that_are_no_numbers_or_overflow_hide_no_recourse(worst: float, steady: bool) -> None:
+    """Where scores do not tell, decisions do; and no warning of overflow reaches the user."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(300, 3))
+
+    class Far:
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, rows: np.ndarray) -> np.ndarray:
+            return np.where(rows[:, 0] > 14.0, worst, rows.sum(axis=1) - 20.0)  # no synthetic row goes that far
+
+        def predict(self, rows: np.ndarray) -> np.ndarray:
+            return (rows.sum(axis=1) >= 20.0).astype(int)
+
+    model = Far()
+    space = FeatureSpace.from_matrix(np.clip(rows, -2.0, 2.0), ranges="unbounded")
+    box, labels = as_searched(model, space, 1), as_searched(lambda Z: model.predict(Z), space, 1)
+    assert box.guide is not None
+    asked = [b if steady else b.rough(12) for b in (box, labels)]
+    low = rows[~box.favourable(rows)][:60]
+    D, limit = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), np.full((2, 60), 40.0)
+    found, expected = (b.first_flip(low, D, limit) for b in asked)
+    assert np.isfinite(expected).all()
+    assert np.isfinite(found).all()
+    if steady:
+        assert (found <= 1.001 * expected).all()

@@ -16,6 +16,7 @@ times that variation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -44,6 +45,7 @@ HALVINGS = 3  # of the last push
 NEARLY_ZERO = 1e-6  # as a share of the first favourable k: few rows flip before that
 MOST_POINTS = 50_000  # along a ray
 REFINED = 1  # times
+LARGEST_SCORE = 1e150  # so that differences and slopes are numbers
 REMEMBERED = 2**26  # bytes of rows
 
 
@@ -243,7 +245,8 @@ class BlackBox(Model):
         While a search looks around, how far the score is above the cut, where there are scores.
         """
         if not self.steady and self.guide is not None:
-            return self._once(Z, self._scores) - self.guide.cut
+            with suppress(ModelError):
+                return self._once(Z, self._scores) - self.guide.cut
         return np.where(self.favourable(Z), 1.0, -1.0)
 
     def first_flip(
@@ -273,7 +276,8 @@ class BlackBox(Model):
         first = np.zeros(limit.size) if start is None else start.ravel()
         k, left = np.full(limit.size, np.inf), np.arange(limit.size)
         if self.scalars is None and rays_.glides.any() and self.guide is not None:
-            k, left = self._search_by_scores(self.guide, rays_, points, first, limit.ravel())
+            with suppress(ModelError):  # there are rows whose score is no number
+                k, left = self._search_by_scores(self.guide, rays_, points, first, limit.ravel())
         if left.size:
             k[left] = self._search_by_labels(rays_, left, points, first, limit.ravel())
         return k.reshape(limit.shape)
@@ -286,7 +290,8 @@ class BlackBox(Model):
             return np.full(len(points), np.inf), np.arange(len(points))
 
         def ask(which: IntArray, k: FloatArray) -> FloatArray:
-            return self._once(rays_.positions(which, k), self._scores) - guide.cut
+            found = self._once(rays_.positions(which, k), self._scores)
+            return np.clip(found, -LARGEST_SCORE, LARGEST_SCORE) - guide.cut
 
         found = first_crossings(ask, points, rays_.past_switches(points), first, self.grid, is_rough=not self.steady)
         if not self.steady:
@@ -299,10 +304,14 @@ class BlackBox(Model):
         low, high = self._bisect(rays_, hit, found.low[hit], found.high[hit])
         k[hit] = self._move_clear(rays_, hit, low, high, limit[hit])
         asked = hit[k[hit] > high]  # further on, where the model confirmed them
-        others = np.setdiff1d(hit, asked)
+        others = np.setdiff1d(hit[np.isfinite(k[hit])], asked)
         fails = ~self._favourable_at(rays_, others, k[others])
         wrong = np.isfinite(found.high) & (found.before >= 0.0)
         wrong[others[fails]] = True
+        # scores may contradict decisions far from the synthetic rows: that there is no recourse, decisions confirm
+        farthest = np.where(np.isfinite(points), points, 0.0).max(axis=1, initial=0.0)
+        never = np.flatnonzero(~np.isfinite(found.high) & (farthest > 0.0))
+        wrong[never[self._favourable_at(rays_, never, farthest[never])]] = True
         return k, np.flatnonzero(wrong)
 
     def _search_by_labels(
@@ -391,7 +400,7 @@ class BlackBox(Model):
             on = np.minimum(high[glides] + step[glides], limit[glides])
             stays = self._favourable_at(rays_, hit[glides], on)
             k[glides[stays]] = on[stays]
-            return self._drop_fragile(rays_, hit, k, limit) if single else k
+            return self._drop_fragile(rays_, hit, k, k < limit) if single else k
         first, unclear, clear = np.zeros(len(hit)), high.copy(), np.full(len(hit), need)
         first[glides] = self._scores_at(rays_, hit[glides], low[glides])
         clear[glides] = self._need_at(need, rays_, hit[glides], low[glides], first[glides])
@@ -409,8 +418,9 @@ class BlackBox(Model):
             glides = glides[goes_on]
             unclear[glides] = on[goes_on]
             step[glides] *= 2.0
-        self._move_back(rays_, hit, np.sort(np.concatenate([*cleared, glides[:0]])), unclear, k, first + clear)
-        return self._drop_fragile(rays_, hit, k, limit)
+        sure = np.sort(np.concatenate([*cleared, glides[:0]]))
+        self._move_back(rays_, hit, sure, unclear, k, first + clear)
+        return self._drop_fragile(rays_, hit, k, np.isin(np.arange(len(hit)), sure))
 
     def _move_back(
         self, rays_: RayPoints, hit: IntArray, which: IntArray, low: FloatArray, k: FloatArray, score: FloatArray
@@ -422,16 +432,17 @@ class BlackBox(Model):
             clear &= self._scores_at(rays_, hit[which], middle) >= score[which]
             k[which[clear]], low[which[~clear]] = middle[clear], middle[~clear]
 
-    def _drop_fragile(self, rays_: RayPoints, hit: IntArray, k: FloatArray, limit: FloatArray) -> FloatArray:
-        """Drop flips right at the limit that a change in the last digit undoes, for a module in single precision.
+    def _drop_fragile(self, rays_: RayPoints, hit: IntArray, k: FloatArray, is_sure: BoolArray) -> FloatArray:
+        """Drop flips that a change in the last digit undoes, for a module in single precision, unless they are sure.
 
-        Other models are as reliable at the end of a range as anywhere else.
+        Those are not sure that reach the limit before they are clear of the boundary. Other models are as reliable at
+        the end of a range as anywhere else.
         """
         if not self.is_single:
             return k
         rng = np.random.default_rng(0)
         for _ in range(PERTURBATIONS):
-            ends = np.flatnonzero(rays_.glides[hit] & (k >= limit) & np.isfinite(k))
+            ends = np.flatnonzero(rays_.glides[hit] & ~is_sure & np.isfinite(k))
             if ends.size:
                 rows = rays_.positions(hit[ends], k[ends])
                 stays = self.favourable(self._perturbed(rows, rng.uniform(-4.0, 4.0, self.space.width)))

@@ -24,6 +24,11 @@ TOGETHER = 64  # rows asked at once, where fewer would be a call each
 ITERATIONS = 60  # of root finding
 
 
+def _far_out() -> np.errstate:
+    """Numbers may overflow along very short stretches, and where scores are very large."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
 @dataclass(eq=False)
 class Crossings:
     """Between which points each ray first becomes favourable, and its scores there; ``inf`` where it never does."""
@@ -81,7 +86,7 @@ class Crossings:
 
     def estimate(self) -> FloatArray:
         """Where scores reach zero if they change evenly between both points."""
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with _far_out():
             share = np.nan_to_num(self.before / (self.before - self.after), nan=1.0)
             k = self.low + share * (self.high - self.low)
             return np.where(np.isfinite(self.high) & (self.low < k), k, self.high)
@@ -120,12 +125,11 @@ def first_crossings(
     crosses, is_jump = after >= 0.0, jumps[ray, i]
     out = Crossings.none(len(points))
     out.keep_first(ray[crosses], low[crosses], high[crosses], before[crosses], after[crosses])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slopes = np.where(is_jump | (low == high), np.nan, (after - before) / (high - low))
+    slopes = np.where(is_jump | (low == high), np.nan, _slope(after - before, high - low))
     steep = _steepness(ray, i, slopes, points.shape)
     high, after = np.where(is_jump, np.nextafter(high, 0.0), high), np.where(is_jump, np.nan, after)
     far = high - low > finest[ray]
-    unsure = is_jump & ((far & (before + steep * (high - low) >= 0.0)) | (crosses & (not is_rough)))
+    unsure = is_jump & ((far & _may_reach_zero(before, steep, high - low)) | (crosses & (not is_rough)))
     after[unsure] = ask(ray[unsure], high[unsure])
     flipped = is_jump & crosses  # by the switch, unless favourable before it
     out.low[ray[flipped]], out.before[ray[flipped]] = high[flipped], np.fmin(after[flipped], -1e-300)
@@ -135,6 +139,18 @@ def first_crossings(
     stretches = np.column_stack([low, high, before, after, steep])
     _look_between(ask, out, ray[below], stretches[below], finest)
     return out
+
+
+def _slope(rise: FloatArray, run: FloatArray) -> FloatArray:
+    """How fast scores change; ``inf`` where that exceeds all numbers, NaN where it is unknown."""
+    with _far_out():
+        return np.asarray(rise / run)
+
+
+def _may_reach_zero(score: FloatArray, steep: FloatArray, length: FloatArray) -> BoolArray:
+    """Whether scores may reach zero on a stretch if they change no faster; yes where nobody can tell."""
+    with _far_out():
+        return np.asarray(~(score + steep * length < 0.0))
 
 
 def _nonzero(scores: FloatArray) -> FloatArray:
@@ -191,7 +207,7 @@ def _look_between(ask: Ask, out: Crossings, ray: IntArray, stretches: FloatArray
     """
     while True:
         low, high, before, after, steep = stretches.T
-        might = 0.5 * (before + after + steep * (high - low)) >= 0.0
+        might = _may_reach_zero(0.5 * before + 0.5 * after, 0.5 * steep, high - low)
         might &= (high - low > finest[ray]) & (high <= out.high[ray])
         if not might.any():
             return
@@ -200,7 +216,7 @@ def _look_between(ask: Ask, out: Crossings, ray: IntArray, stretches: FloatArray
         here = ask(ray, middle)
         flips = here >= 0.0
         out.keep_first(ray[flips], low[flips], middle[flips], before[flips], here[flips])
-        steepest = STEEPEST * np.maximum(np.abs(here - before), np.abs(here - after)) / (middle - low)
+        steepest = STEEPEST * np.abs(_slope(np.maximum(np.abs(here - before), np.abs(here - after)), middle - low))
         steep = np.maximum(np.where(np.isinf(steep), 0.0, steep), steepest)
         halves = np.stack([[low, middle, before, here, steep], [middle, high, here, after, steep]])
         ray = np.repeat(ray[~flips], 2)  # in order
