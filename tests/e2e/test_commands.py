@@ -148,6 +148,7 @@ def _typed(folder: Path, arguments: list[str], answers: list[bytes]) -> tuple[in
     pty = pytest.importorskip("pty")
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
         os.chdir(folder)
         os.execv(PROGRAM, [PROGRAM, *arguments])
     said, answered, end = b"", 0, time.monotonic() + 100
