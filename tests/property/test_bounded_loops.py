@@ -18,6 +18,7 @@ from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 
 from globece import FeatureSpace, explain, rays
 from globece.models.compiling.adapt import Compiled, as_model
+from globece.models.crossings import Crossings, _look_between
 from globece.models.inputs import identity
 from globece.models.linear.half_spaces import LinearModel
 from globece.models.networks.network import ReLUNetwork
@@ -219,3 +220,20 @@ def test_searched_scalars_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> Non
     n = part.n_affected
     assert f"{(n + 1) // 2} of {n} minimum scalars are searched: the rest are exact" in part.provenance.notes
     assert part.average_cost == pytest.approx(whole.average_cost, rel=1e-3)
+
+
+@pytest.mark.parametrize("length", [5e-324, 1e-322, 1e-300])
+def test_stretches_too_short_to_halve_end_the_search_by_scores(length: float) -> None:
+    """Seed 4101453 of the adversary: the grid of such a ray is finer than all numbers."""
+    calls = 0
+
+    def ask(which: np.ndarray, k: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        assert calls < 100, "this does not end"
+        assert len(which) < 100, "nor does this"
+        return np.full(len(k), -1.0)
+
+    stretches = np.array([[0.0, length, -1.0, -1.0, np.inf]])
+    finest = np.array([length / 16])
+    _look_between(ask, Crossings.none(1), np.array([0]), stretches, finest)

@@ -21,6 +21,7 @@ STEEPEST = 2.0  # scores may change so many times faster between two points than
 SPARSEST = 16  # a ray that is never favourable is asked at so many points at least,
 CLOSEST = 4  # or at every fourth point of a coarse grid
 TOGETHER = 64  # rows asked at once, where fewer would be a call each
+HALVINGS = 20  # of a stretch: far more than there are points on a ray
 ITERATIONS = 60  # of root finding
 
 
@@ -197,7 +198,8 @@ def _steepness(ray: IntArray, i: IntArray, slopes: FloatArray, shape: tuple[int,
     near = np.stack([known[ray, i], known[ray, i + 1], known[ray, i + 2]])
     unknown = np.isnan(near).all(axis=0)
     anywhere = np.where(np.isnan(known).all(axis=1), np.inf, np.nan_to_num(known).max(axis=1, initial=0.0))
-    return STEEPEST * np.where(unknown, anywhere[ray], np.nan_to_num(near).max(axis=0))
+    with _far_out():
+        return np.asarray(STEEPEST * np.where(unknown, anywhere[ray], np.nan_to_num(near).max(axis=0)))
 
 
 def _look_between(ask: Ask, out: Crossings, ray: IntArray, stretches: FloatArray, finest: FloatArray) -> None:
@@ -205,18 +207,18 @@ def _look_between(ask: Ask, out: Crossings, ray: IntArray, stretches: FloatArray
 
     A stretch is where it begins and ends, the scores there, and how fast they may change.
     """
-    while True:
+    for _ in range(HALVINGS):
         low, high, before, after, steep = stretches.T
+        middle = low + 0.5 * (high - low)
         might = _may_reach_zero(0.5 * before + 0.5 * after, 0.5 * steep, high - low)
-        might &= (high - low > finest[ray]) & (high <= out.high[ray])
+        might &= (high - low > finest[ray]) & (high <= out.high[ray]) & (low < middle) & (middle < high)
         if not might.any():
             return
-        ray, (low, high, before, after, steep) = ray[might], stretches[might].T
-        middle = 0.5 * (low + high)
+        ray, middle, (low, high, before, after, steep) = ray[might], middle[might], stretches[might].T
         here = ask(ray, middle)
         flips = here >= 0.0
         out.keep_first(ray[flips], low[flips], middle[flips], before[flips], here[flips])
-        steepest = STEEPEST * np.abs(_slope(np.maximum(np.abs(here - before), np.abs(here - after)), middle - low))
+        steepest = np.abs(_slope(STEEPEST * np.maximum(np.abs(here - before), np.abs(here - after)), middle - low))
         steep = np.maximum(np.where(np.isinf(steep), 0.0, steep), steepest)
         halves = np.stack([[low, middle, before, here, steep], [middle, high, here, after, steep]])
         ray = np.repeat(ray[~flips], 2)  # in order
