@@ -14,11 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from globece.distributed.task import POSITION
 from globece.errors import InvalidDataError, InvalidParameterError, describe
 
 PART_ROWS = 200_000  # of a part, at least, where row groups are smaller: what is lost with a worker
+BUFFER = 1 << 17  # bytes of a column that are read at once
 ALLOWED = "a path to a Parquet file or folder, a list of files, a PyArrow dataset, or a Dask or Spark DataFrame"
 
 
@@ -88,9 +90,7 @@ class ParquetPart:
         self._check()
         at = self.first
         try:
-            for batch in self.fragment.to_batches(
-                schema=self.schema, columns=list(columns), batch_size=rows, batch_readahead=1, use_threads=False
-            ):
+            for batch in _streamed(self.fragment, [self.schema.field(name) for name in columns], rows):
                 if len(batch):
                     yield with_positions(batch, at)
                     at += len(batch)
@@ -226,6 +226,31 @@ def parquet(source: Any, *, part_rows: int = PART_ROWS) -> Source:
     if not at:
         raise InvalidDataError("the dataset has no rows")
     return Source(schema, tuple(parts), f"{len(fragments):,} Parquet file(s)", tuple(stamps))
+
+
+def _streamed(fragment: Any, columns: Sequence[pa.Field], rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a fragment, a few pages of each column at a time.
+
+    A dataset's own scanner decodes a whole row group before its first batch; some writers put a million rows in one.
+    """
+    options, held = fragment.format.read_options, ds.get_partition_keys(fragment.partition_expression)
+    with pq.ParquetFile(
+        fragment.path,
+        filesystem=fragment.filesystem,
+        read_dictionary=sorted(options.dictionary_columns),
+        coerce_int96_timestamp_unit=options.coerce_int96_timestamp_unit,
+        buffer_size=BUFFER,
+        pre_buffer=False,
+    ) as file:
+        written, groups = {*file.schema_arrow.names}, [group.id for group in fragment.row_groups]
+        names = [c.name for c in columns if c.name in written]
+        for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names, use_threads=False):
+            arrays = [
+                batch.column(c.name).cast(c.type) if c.name in written
+                else pa.repeat(pa.scalar(held.get(c.name), c.type), len(batch))
+                for c in columns
+            ]  # fmt: skip
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(columns))
 
 
 def _grouped(fragment: Any, part_rows: int) -> Iterator[tuple[list[int], int]]:
