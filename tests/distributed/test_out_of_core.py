@@ -534,7 +534,7 @@ def test_no_space_left_keeps_finished_parts(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"source": "nowhere.parquet"}, "cannot be read as Parquet"),
+        ({"source": "nowhere.parquet"}, "source names nowhere.parquet: there is no such file"),
         ({"source": 3}, "the rows must be a path"),
         ({"row_id": "nobody"}, "row_id names unknown column 'nobody'"),
         ({"batch_rows": 0}, "batch_rows must be"),

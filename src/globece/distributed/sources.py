@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from globece.distributed.task import POSITION
-from globece.errors import InvalidDataError, InvalidParameterError, describe
+from globece.errors import InvalidDataError, InvalidParameterError, clipped, describe
 
 PART_ROWS = 200_000  # of a part, at least, where row groups are smaller: what is lost with a worker
 BUFFER = 1 << 17  # bytes of a column that are read at once
@@ -195,18 +195,31 @@ def is_of(source: Any, library: str) -> bool:
     return type(source).__module__.partition(".")[0].startswith(library)
 
 
+def dataset(source: Any, parameter: str = "source") -> Any:
+    """The PyArrow dataset of one path or several; anything else as it is."""
+    if not is_path(source):
+        return source
+    paths = [str(Path(p)) for p in source] if isinstance(source, (list, tuple)) else str(Path(source))
+    try:
+        found = ds.dataset(paths, format="parquet", partitioning="hive")
+    except FileNotFoundError as error:
+        raise InvalidDataError(f"{parameter} names {clipped(str(paths))}: there is no such file or folder") from error
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidDataError(
+            f"{parameter} names {clipped(str(paths))}, which cannot be read as Parquet: {clipped(str(error))}"
+        ) from error
+    if not found.files:
+        raise InvalidDataError(f"{parameter} names {clipped(str(paths))}: there are no files in it")
+    return found
+
+
 def parquet(source: Any, *, part_rows: int = PART_ROWS) -> Source:
     """The parts of a Parquet dataset, given as paths or as a PyArrow dataset.
 
     Files are taken in the order of their paths. A number may be an integer in one file and a double in another, as
     pandas writes a column with missing values; other differences are errors.
     """
-    if is_path(source):
-        paths = [str(Path(p)) for p in source] if isinstance(source, (list, tuple)) else str(Path(source))
-        try:
-            source = ds.dataset(paths, format="parquet", partitioning="hive")
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidDataError(f"{paths} cannot be read as Parquet: {error}") from error
+    source = dataset(source)
     if not isinstance(source, ds.FileSystemDataset):
         raise InvalidParameterError(f"the rows must be {ALLOWED}; got {describe(source)}")
     fragments = sorted(source.get_fragments(), key=lambda f: str(f.path))
