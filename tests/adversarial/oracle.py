@@ -90,7 +90,7 @@ def _numbers(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
 
 
 def _undecided(case: Case, which: NDArray[Any]) -> bool:
-    """Whether rows lie right on the boundary of a model in single precision, where the batch decides."""
+    """Whether rows lie right on the boundary of a model that rounds coarsely, where the batch decides."""
     if not which.size or case.subject.noise is None or case.subject.score is None:
         return False
     some = case.table.rows({name: v[which] for name, v in case.table.values.items()})

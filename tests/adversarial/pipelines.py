@@ -37,6 +37,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.svm import SVC
 
 from tests.adversarial import models, networks, oddities, rows
 from tests.adversarial.tables import Table
@@ -202,7 +203,40 @@ def _classifier(kind: str, model: Any, asked: dict[str, Any], wanted: Any, call:
         def score(X: Any) -> NDArray[np.float64]:
             return np.asarray(model.predict_proba(X), dtype=float)[:, place] - 0.5
 
-    return Subject(kind, model, asked, decide, score, _is_single(model))
+    single = _is_single(model)
+    if not call and not single and _is_dual(model):
+        return Subject(kind, model, asked, decide, *_of_dual(model, wanted))
+    return Subject(kind, model, asked, decide, score, single)
+
+
+def _is_dual(model: Any) -> bool:
+    """Whether it is a linear support vector machine of two classes, which sums over its support vectors."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return isinstance(last, SVC) and last.kernel == "linear" and len(last.classes_) == 2
+
+
+def _of_dual(model: Any, wanted: Any) -> tuple[Callable[[Any], NDArray[np.float64]], bool, Callable[[Any], float]]:
+    """The score of such a machine, and its rounding errors: against its sums in more than double precision.
+
+    Products of large numbers cancel in them, much more coarsely than in a product with its coefficients.
+    """
+    last, sign = (model[-1] if isinstance(model, Pipeline) else model), 1.0 if model.classes_[1] == wanted else -1.0
+
+    def score(X: Any) -> NDArray[np.float64]:
+        return sign * np.asarray(model.decision_function(X), dtype=float).ravel()
+
+    def noise(X: Any) -> float:
+        seen = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+        parts = [seen, last.support_vectors_, last.dual_coef_]
+        rows, vectors, dual = (np.asarray(_dense(part), dtype=np.longdouble) for part in parts)
+        exact = (rows @ vectors.T) @ dual.ravel() + np.longdouble(last.intercept_[0])
+        return float(np.abs(np.asarray(last.decision_function(seen)).ravel() - exact).max(initial=0.0))
+
+    return score, False, noise
+
+
+def _dense(matrix: Any) -> Any:
+    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
 
 
 def _is_single(model: Any) -> bool:
