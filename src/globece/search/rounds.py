@@ -38,7 +38,10 @@ OF_A_CLIMB = 5000  # rays of a climb, where there are enough of them for several
 NEW = 0.5  # share of the rays for a new chain, where others are polished
 POLISHING = 3.0  # a climb from what is there takes fewer steps, which may be so many times wider
 CLOSELY = 192  # inputs on which a chain has been looked at closely
-JUDGED = 3  # sets of chains that are judged by all inputs of a round
+JUDGED = 3  # sets of chains that are judged by more inputs,
+JUDGES = 1536  # so many of them, before the best is judged by all inputs of a round
+PRUNED_BY = 64  # inputs that say which moves may be left out at all
+OF_A_STEP = 1500  # rays of a step at least: with fewer for a chain there is one climb
 FURTHER = 0.45  # rays of each further direction, as a share of those of the first
 
 
@@ -218,10 +221,7 @@ class Rounds:
             self.spent = evaluator.spent
             self.seen += evaluator.seen
         self._remember(evaluator)
-        chosen = self._chosen(sample, level, n)
-        short = self._pruned(chosen, min(n, FEW_INPUTS))
-        better = short != chosen and self.pool.paid(short, n).sum() <= self.pool.paid(chosen, n).sum()
-        self.levels[level] = short if better else chosen
+        self.levels[level] = self._chosen(sample, level, n)
         self.found[level] |= dict.fromkeys(self.levels[level])
         self.monitor.found()
 
@@ -248,6 +248,8 @@ class Rounds:
     def _climb_new(self, evaluator: Evaluator, level: int, number: int, allowance: float) -> None:
         """Climb one more chain: on from the best that were reached before, and from single moves."""
         n, climbs = len(evaluator.problem.inputs), int(np.clip(allowance / OF_A_CLIMB, 2, STARTS))
+        if allowance < OF_A_STEP and level > 1:
+            climbs = 1
         effort = Effort.of(int(allowance / (2 if number else 1)), n, 1)
         reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
         before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
@@ -295,9 +297,11 @@ class Rounds:
         sets.append((*below, best))
         if level > 1:
             sets += self._of_all_seen(sample, level, [s for s in (mine, *sets) if len(s) == level])
-        # the better ones on few inputs are judged by more, beside what there was
-        sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, few).sum()))
-        sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
+        # the better ones on few inputs are judged by more, and the best by all, beside what there was
+        more = min(n, JUDGES)
+        for judges, kept in ((few, JUDGED), (more, 1)):
+            sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, judges).sum()))[:kept]
+        sets = [s for s in dict.fromkeys([mine, below, self._pruned(sets[0], more)]) if s]
         return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
 
     def _of_all_seen(self, sample: Sample, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
@@ -331,9 +335,11 @@ class Rounds:
             others = self.pool.paid(kept[:i] + kept[i + 1 :], n)
             while kept[i].n_features > 1:
                 shorter = [c.canonical() for c in shortened(kept[i])]
-                totals = np.minimum(self.pool.costs([kept[i], *shorter], n), others).sum(axis=1)
-                best = int(totals[1:].argmin())
-                if totals[1 + best] > totals[0]:
+                for judges in sorted({min(n, PRUNED_BY), min(n, FEW_INPUTS), n}):  # few inputs tell which do lower it
+                    totals = np.minimum(self.pool.costs([kept[i], *shorter], judges), others[:judges]).sum(axis=1)
+                    order = np.argsort(totals[1:], kind="stable")
+                    shorter = [shorter[j] for j in order if totals[1 + j] <= totals[0]]
+                if not shorter:
                     break
-                kept[i] = shorter[best]
+                kept[i] = shorter[0]
         return tuple(dict.fromkeys(kept))
