@@ -82,15 +82,17 @@ class Climb:
 def _climbed(problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor) -> Proposal:
     """Climb by rounds."""
     ordered, margins = _spread(problem, salt)
-    per_input, least, most = problem.model.allowance
-    usual = float(np.clip(per_input * len(ordered.inputs), least, most))
+    allowance = problem.model.allowance
+    usual = allowance.usual(len(ordered.inputs))
     pool = Pool(ordered, problem.model.rough(ROUGH_POINTS).located(ordered.inputs[:MOST_INPUTS]))
-    rays = settings.rays or usual * EFFORTS[settings.effort]
+    rays: float = settings.rays or usual * EFFORTS[settings.effort]
+    if settings.rays is None:  # a round that was begun is finished, so that more effort is never worse
+        rays = max(rays, schedule(usual, usual, allowance.rounds)[0])
     search = Rounds(pool, salt, settings.max_features, monitor, margins=margins)
     if can_stand_in(ordered):
         search.given = _with_a_stand_in(ordered, wanted, plateau, settings, salt, monitor)
         usual, rays = usual * AFTERWARDS, rays * AFTERWARDS
-    chains = search.run(schedule(usual, rays), wanted, plateau)
+    chains = search.run(schedule(usual, rays, allowance.rounds), wanted, plateau)
     return Proposal(problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen, search.headroom(chains))
 
 
@@ -113,12 +115,11 @@ def _with_a_stand_in(
         trees = stand_in.fitted()
         if trees is None:
             return levels
-        per_input, least, most = trees.allowance
-        usual = float(np.clip(per_input * len(problem.inputs), least, most))
+        usual = trees.allowance.usual(len(problem.inputs))
         margins = trees.margin(problem.inputs)
         search = Rounds(Pool(problem, trees), salt, settings.max_features, monitor, margins=margins)
         last = turn == TURNS - 1
-        search.run(schedule(usual, usual), wanted if last else 1, plateau if last else 0.0)
+        search.run(schedule(usual, usual, trees.allowance.rounds), wanted if last else 1, plateau if last else 0.0)
         levels = search.levels
         if not last:
             stand_in.ask_along(list(search.found[1]), trees)

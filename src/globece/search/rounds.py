@@ -27,7 +27,6 @@ from globece.search.headroom import Headroom
 from globece.space import FloatArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
-BEFORE = 1  # rounds before the one that ends a search with the usual rays
 EVENLY = 0.3  # share of a sample in which all inputs count alike; in the rest by what they pay
 LEAST_INPUTS = 160  # inputs that judge a round at least
 FEW_INPUTS = 512  # of them, those that judge every chain; all judge those that may be chosen
@@ -42,10 +41,10 @@ JUDGED = 3  # sets of chains that are judged by more inputs,
 JUDGES = 1536  # so many of them, before the best is judged by all inputs of a round
 PRUNED_BY = 64  # inputs that say which moves may be left out at all
 OF_A_STEP = 1500  # rays of a step at least: with fewer for a chain there is one climb
-FURTHER = 0.45  # rays of each further direction, as a share of those of the first
+FURTHER = 0.4  # rays of each further direction, as a share of those of the first
 
 
-def schedule(usual: float, rays: float) -> list[float]:
+def schedule(usual: float, rays: float, n_rounds: int) -> list[float]:
     """Rays of each round for the first direction: all rounds that fit, or a shorter one.
 
     Parameters
@@ -54,8 +53,10 @@ def schedule(usual: float, rays: float) -> list[float]:
         The rays of a search that is asked for nothing else; they are those of the first few rounds together.
     rays
         The rays that there are.
+    n_rounds
+        How many rounds a search with the usual rays has.
     """
-    shares = GROWTH ** np.arange(-BEFORE, 1)
+    shares = GROWTH ** np.arange(n_rounds)
     rounds = [min(usual * float(shares[0] / shares.sum()), rays)]
     while sum(rounds) + rounds[-1] * GROWTH <= rays * 1.001:
         rounds.append(rounds[-1] * GROWTH)
