@@ -40,7 +40,8 @@ CLOSELY = 192  # inputs on which a chain has been looked at closely
 JUDGED = 3  # sets of chains that are judged by more inputs,
 JUDGES = 1536  # so many of them, before the best is judged by all inputs of a round
 PRUNED_BY = 64  # inputs that say which moves may be left out at all
-OF_A_STEP = 1500  # rays of a step at least: with fewer for a chain there is one climb
+OF_A_STEP = 1500  # rays of a step or so: with fewer there is one climb
+LEAST_LEFT = 0.5  # share of the rays for climbing at least, whatever the first moves took
 FURTHER = 0.4  # rays of each further direction, as a share of those of the first
 
 
@@ -248,21 +249,21 @@ class Rounds:
 
     def _climb_new(self, evaluator: Evaluator, level: int, number: int, allowance: float) -> None:
         """Climb one more chain: on from the best that were reached before, and from single moves."""
-        n, climbs = len(evaluator.problem.inputs), int(np.clip(allowance / OF_A_CLIMB, 2, STARTS))
-        if allowance < OF_A_STEP and level > 1:
-            climbs = 1
+        n, begin = len(evaluator.problem.inputs), evaluator.spent
         effort = Effort.of(int(allowance / (2 if number else 1)), n, 1)
-        reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
-        before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
         if not self.starts[level]:
             self.starts[level] = first_moves(evaluator, effort, STARTS)
             self.start = self.start or self.starts[level][0]
             self.found[level][self.starts[level][0]] = None
             evaluator.monitor.found()
+        left = max(begin + allowance - evaluator.spent, LEAST_LEFT * allowance)
+        climbs = 1 if level > 1 and left < OF_A_STEP else int(np.clip(left / OF_A_CLIMB, 2, STARTS))
+        reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
+        before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
         new = self.starts[level][: max(climbs - len(before), 1)]
         del self.starts[level][: len(new)]
+        end = evaluator.spent + left
         climbers = [Climber(evaluator, chain, effort, self.max_features) for chain in (*before, *new)]
-        end = evaluator.spent + allowance
         while climbers and evaluator.spent < end and not evaluator.monitor.should_stop():
             # the better half goes on, the last one to the end
             turns = len(climbers).bit_length()
