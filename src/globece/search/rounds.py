@@ -260,7 +260,7 @@ class Rounds:
         climbs = 1 if level > 1 and left < OF_A_STEP else int(np.clip(left / OF_A_CLIMB, 2, STARTS))
         reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
         before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
-        new = self.starts[level][: max(climbs - len(before), 1)]
+        new = self.starts[level][: max(climbs - len(before), int(climbs > 1))]
         del self.starts[level][: len(new)]
         end = evaluator.spent + left
         climbers = [Climber(evaluator, chain, effort, self.max_features) for chain in (*before, *new)]
