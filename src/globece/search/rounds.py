@@ -324,10 +324,11 @@ class Rounds:
     def _confirmed(self) -> tuple[Chain, ...]:
         """The best of the levels; by the model itself, where a rougher one was asked and the inputs are few."""
         problem, levels = self.pool.problem, [level for level in self.levels if level]
-        n = len(problem.inputs)
-        if self.pool.model is problem.model or not problem.model.exact or n > FEW_INPUTS:
+        model, n = problem.model, len(problem.inputs)
+        is_followed = model.tree_ensemble is not None or model.half_spaces is not None  # exactly, in the search as well
+        if len(levels) == 1 or is_followed or not model.exact or n > FEW_INPUTS:
             return levels[-1]
-        exact = Pool(problem, problem.model)
+        exact = Pool(problem, model)
         return min(reversed(levels), key=lambda level: float(exact.paid(level, n).sum()))
 
     def _pruned(self, chains: tuple[Chain, ...], n: int) -> tuple[Chain, ...]:
