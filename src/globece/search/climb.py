@@ -22,8 +22,8 @@ TURNS = 3  # searches of the trees that stand in for a black box
 AFTERWARDS = 0.15  # share of the rays that the black box itself is then searched with
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 Effort = Literal["quick", "default", "thorough"]
-# As multiples of the usual rays: the first round, the two of a search by default, and three more.
-EFFORTS: dict[Effort, float] = {"quick": 0.2, "default": 1.0, "thorough": 70.0}
+# As multiples of the usual rays: the first round of two, both of them, and three more (after a single round 85).
+EFFORTS: dict[Effort, float] = {"quick": 0.2, "default": 1.0, "thorough": 85.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Climb:
     max_features
         Most features that a direction may move: people must read the result.
     rays
-        Most rays to follow for the first direction, and about 0.45 times as many for each further one; by default as
+        Most rays to follow for the first direction, and about 0.4 times as many for each further one; by default as
         many as the kind of model, the affected inputs and the effort warrant. They are spent in rounds, each four times
         the last, and a round that does not fit is left out.
     effort
-        ``"quick"`` for a first look, ``"default"``, or ``"thorough"``, about seventy times as long: for an audit that
+        ``"quick"`` for a first look, ``"default"``, or ``"thorough"``, seventy times as long or more: for an audit that
         is filed.
     """
 
