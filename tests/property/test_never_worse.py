@@ -57,8 +57,7 @@ def test_more_effort_is_never_worse(seed: int, kind: str, n: int) -> None:
     asked: dict[str, Any] = {"space": space, "n_directions": n, "rng": seed}
     quick = gce.explain(model, X, effort="quick", **asked)
     assert quick.model is not None
-    per_input, least, most = quick.model.allowance
-    usual = int(np.clip(per_input * quick.n_affected, least, most))
+    usual = int(quick.model.allowance.usual(quick.n_affected))
     rays = [usual // 5 + 1, usual, 5 * usual + 10]
     scores = [gce.explain(model, X, search=gce.Climb(rays=r), **asked).score for r in rays]
     assert all(b <= a + SLACK for a, b in pairwise(scores)), scores

@@ -95,7 +95,7 @@ class TreeEnsemble(FieldsOnly, Model):
         n_leaves = (len(self.trees.threshold) + self.idle + n_trees) / 2
         splits = n_trees * np.log2(max(n_leaves / max(n_trees, 1), 2.0))  # on a row's way through all trees
         more = float(np.clip(USUAL_SPLITS / max(splits, 1.0), 1.0, 4.0))
-        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), int(45_000 + 7_500 * more))
+        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), 52_500)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
