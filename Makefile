@@ -93,6 +93,12 @@ test-spark: $(VENV)/.installed-spark
 	command -v java >/dev/null || apt-get install --yes --quiet default-jre-headless
 	PYSPARK_PYTHON=$(abspath $(BIN))/python $(BIN)/pytest tests/distributed/spark_session.py
 
+# The wheel in clean environments: the core, each extra, oldest and newest dependencies, every Python at hand. Its quick
+# part is tests/install. `make test-install CASES="oldest newest-3.13"`.
+.PHONY: test-install
+test-install: $(VENV)/.installed-test
+	$(BIN)/python -m tests.install $(CASES)
+
 # Damaged and hostile files: models, tables, results and configurations. `make fuzz-files FILES=1000 SEED=5 KIND=.onnx`.
 .PHONY: fuzz-files
 FILES ?= 100000
