@@ -28,12 +28,12 @@ PYTHONS = sorted(
 
 
 def oldest(requirements: list[Requirement]) -> list[str]:
-    """The lowest version that all of them allow, as pins; with the fixes of that release."""
+    """The lowest version that all of them allow, as pins."""
     low: dict[str, Version] = {}
     for requirement in requirements:
         (version,) = [Version(s.version) for s in requirement.specifier if s.operator == ">="]
         low[requirement.name] = max(version, low.get(requirement.name, version))
-    return [f"{name}=={version}.*" for name, version in low.items()]
+    return [f"{name}=={version}" for name, version in low.items()]
 
 
 _DISTRIBUTIONS = cache(packages_distributions)
