@@ -46,6 +46,17 @@ def link(folder: Path, wheel: Path, names: Iterable[str]) -> None:
     """Unpack the wheel, and link what these distributions installed."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
+    _link(folder, names)
+
+
+def link_package(folder: Path, package: Path, names: Iterable[str]) -> None:
+    """Link the package as it lies in the working tree, and what these distributions installed."""
+    folder.mkdir()
+    (folder / package.name).symlink_to(package)
+    _link(folder, names)
+
+
+def _link(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         distribution = metadata.distribution(name)
         tops = {file.parts[0] for file in distribution.files or () if ".." not in file.parts}
