@@ -28,6 +28,7 @@ clean:
 # A stamp for each set of extras, so that a second run is quick and a changed pyproject or constraint installs again.
 $(VENV)/.installed-demo: EXTRAS := frames,plot,trees
 $(VENV)/.installed-test: EXTRAS := all,dev
+$(VENV)/.installed-docs: EXTRAS := all,dev,docs
 $(VENV)/.installed-spark: EXTRAS := all,dev,spark
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +93,19 @@ fuzz: $(VENV)/.installed-test
 test-spark: $(VENV)/.installed-spark
 	command -v java >/dev/null || apt-get install --yes --quiet default-jre-headless
 	PYSPARK_PYTHON=$(abspath $(BIN))/python $(BIN)/pytest tests/distributed/spark_session.py
+
+# The wheel in clean environments: the core, each extra, oldest and newest dependencies, every Python at hand. Its quick
+# part is tests/install. `make test-install CASES="oldest newest-3.13"`.
+.PHONY: test-install
+test-install: $(VENV)/.installed-test
+	$(BIN)/python -m tests.install $(CASES)
+
+# The documentation as a site, in build/docs: every code block and every example runs, and a warning is an error.
+.PHONY: docs
+docs: $(VENV)/.installed-docs
+	rm -rf docs/generated docs/gallery
+	$(BIN)/pytest -q tests/documents
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 # Damaged and hostile files: models, tables, results and configurations. `make fuzz-files FILES=1000 SEED=5 KIND=.onnx`.
 .PHONY: fuzz-files

@@ -1,4 +1,7 @@
-"""Run benchmarks by name (all by default) and write BENCHMARKS.md from every result there is; `page` only writes it."""
+"""Run benchmarks by name (all by default) and write BENCHMARKS.md and README.md's figures from every result.
+
+`page` only writes them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench import scaling
+from bench import readme, scaling
 from globece.io.files import write_text
 
 NAMES = (
@@ -19,6 +22,7 @@ NAMES = (
 )
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"
+README = Path(__file__).parent.parent / "README.md"
 SCALING = Path(__file__).parent.parent / "docs" / "scaling.md"
 
 HEAD = """# Benchmarks
@@ -39,17 +43,19 @@ def main(names: list[str]) -> None:
         result = importlib.import_module(f"bench.{name}").run()
         stored = {"machine": machine(), "seconds": round(time.monotonic() - start, 1), "result": result}
         write_text(str(RESULTS / f"{name}.json"), json.dumps(stored, indent=1) + "\n")
-    sections = [HEAD]
+    sections, results = [HEAD], {}
     for name in NAMES:
         path = RESULTS / f"{name}.json"
         if path.exists():
             stored = json.loads(path.read_text())
+            results[name] = stored["result"]
             sections.append(importlib.import_module(f"bench.{name}").render(stored["result"]))
             if name == "scale":
                 write_text(str(SCALING), scaling.page(stored["result"], stored["machine"]))
             sections.append(f"({stored['machine']}; the whole benchmark took {stored['seconds']:g} s)\n")
     write_text(str(PAGE), "\n".join(sections))
-    print(f"wrote {PAGE}")
+    write_text(str(README), readme.with_figures(README.read_text(encoding="utf-8"), results))
+    print(f"wrote {PAGE} and the figures of {README}")
 
 
 def machine() -> str:
