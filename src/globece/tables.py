@@ -217,6 +217,8 @@ class FrameTable:
     frame: nw.DataFrame[Any]
     # Native columns with each category once: rows are built by taking from them.
     palettes: dict[tuple[str, tuple[Any, ...]], Any] = field(default_factory=dict, repr=False, compare=False)
+    # Types of numbers, and empty columns of them: looking these up takes longer than to convert a small column.
+    types: dict[str, tuple[NumberType, nw.Series[Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -251,11 +253,19 @@ class FrameTable:
         return self.frame.schema[name].is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
 
     def number_type(self, name: str) -> NumberType:
-        series = self.frame[name]
-        native = _native_type(series)
-        if isinstance(native, np.dtype):
-            return NumberType.of(native.name, nullable=False)
-        return NumberType.of(str(native if series.dtype == nw.Unknown else series.dtype))
+        return self._typed(name)[0]
+
+    def _typed(self, name: str) -> tuple[NumberType, nw.Series[Any]]:
+        """The type of a column of numbers, and the column without its rows."""
+        if name not in self.types:
+            series = self.frame[name]
+            native = _native_type(series)
+            if isinstance(native, np.dtype):
+                found = NumberType.of(native.name, nullable=False)
+            else:
+                found = NumberType.of(str(native if series.dtype == nw.Unknown else series.dtype))
+            self.types[name] = (found, series.head(0))
+        return self.types[name]
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
         dtype = _native_type(self.frame[name])
@@ -324,10 +334,10 @@ class FrameTable:
             if isinstance(column, tuple):
                 built[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
             else:
-                whole = name not in fractional
+                whole, (kind, like) = name not in fractional, self._typed(name)
                 if whole:
-                    self.number_type(name).check(column, name)
-                built[name] = _numbers_like(self.frame[name], column, keep_type=whole)
+                    kind.check(column, name)
+                built[name] = _numbers_like(like, column, keep_type=whole)
         native = self.frame.to_native()
         return sys.modules["pyarrow"].table(built) if self.frame.implementation.is_pyarrow() else type(native)(built)
 
