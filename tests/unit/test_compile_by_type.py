@@ -332,8 +332,10 @@ class TestCatBoost:
         (VotingClassifier([("a", columns(ONE_HOT))]), "VotingClassifier cannot be compiled"),
         (StackingClassifier([("a", columns(ONE_HOT))]), "StackingClassifier cannot be compiled"),
         (
-            make_pipeline(ColumnTransformer([ONE_HOT, SCALED]), BaggingClassifier(n_estimators=2)),
-            "BaggingClassifier cannot be compiled",
+            make_pipeline(
+                ColumnTransformer([ONE_HOT, SCALED]), BaggingClassifier(LogisticRegression(), n_estimators=2)
+            ),
+            "BaggingClassifier averages LogisticRegressions",
         ),
     ],
     ids=["voting", "stacking", "bagging"],

@@ -12,7 +12,7 @@ from globece.errors import InvalidParameterError, describe
 from globece.models.clearance import Summed
 from globece.models.compiling.compose import NotCompiled
 from globece.models.decision import SIDES, Decision
-from globece.models.known import kind_of
+from globece.models.known import kind_of, library_class
 from globece.space import BoolArray, FloatArray
 
 # Probabilities are the logistic function of the score.
@@ -108,7 +108,7 @@ def unwrap(model: Any, decide: Decision) -> Final:
     while True:
         kind = kind_of(model)
         if kind == "Pipeline":
-            steps += [step for _, step in model.steps[:-1]]
+            steps += [step for _, step in model.steps[:-1] if not resamples(step)]
             model = model.steps[-1][1]
         elif kind == "ByScore":
             model = model.model
@@ -182,6 +182,12 @@ def _calibrated(model: Any, favourable: Any, threshold: float | None) -> tuple[A
         else:
             low = middle
     return inner, high if second else float(np.nextafter(1.0 - high, 1.0))
+
+
+def resamples(step: Any) -> bool:
+    """Whether an imbalanced-learn pipeline leaves a step out when it predicts."""
+    known = library_class(step)
+    return known is not None and known.__module__.startswith("imblearn.") and hasattr(step, "fit_resample")
 
 
 def _last(model: Any) -> Any:

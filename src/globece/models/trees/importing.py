@@ -12,10 +12,16 @@ import numpy as np
 
 from globece.errors import ModelError
 from globece.models.known import kind_of, library_class
+from globece.models.trees.additive import read_additive, text_categories
 from globece.models.trees.boosters import decoded, read_lightgbm, read_xgboost, xgboost_document
 from globece.models.trees.catboost_trees import read_catboost
 from globece.models.trees.reading import Reading, present, whole
-from globece.models.trees.sklearn_trees import read_forest, read_gradient_boosting, read_hist_gradient_boosting
+from globece.models.trees.sklearn_trees import (
+    read_bagging,
+    read_forest,
+    read_gradient_boosting,
+    read_hist_gradient_boosting,
+)
 
 
 def supports(estimator: Any) -> bool:
@@ -74,6 +80,8 @@ def native_categories(estimator: Any, categorical: Sequence[int]) -> dict[int, t
         features = np.flatnonzero(estimator.is_categorical_)
         lists = estimator._preprocessor.named_transformers_["encoder"].categories_
         return {int(j): present(values) for j, values in zip(features, lists, strict=True) if not whole(values)}
+    if reader is read_additive:
+        return {j: values for j, values in text_categories(estimator).items() if j in set(categorical)}
     if reader is read_xgboost:
         known = xgboost_document(estimator)["learner"]["gradient_booster"]
         encodings = known.get("gbtree", known)["model"].get("cats", {}).get("enc", [])
@@ -96,11 +104,14 @@ READERS: dict[tuple[str, str], Callable[[Any], Reading]] = {
     },
     **{("lightgbm", name): read_lightgbm for name in ("LGBMClassifier", "LGBMRegressor", "LGBMRanker", "Booster")},
     **{("globece", f"LightGBM{task}"): read_lightgbm for task in ("Classifier", "Regressor")},  # loaded from files
+    ("imblearn", "BalancedRandomForestClassifier"): read_forest,
+    **{("interpret", f"ExplainableBoosting{task}"): read_additive for task in ("Classifier", "Regressor")},
     **{("catboost", f"CatBoost{task}"): read_catboost for task in ("Classifier", "Regressor", "Ranker")},
     **{
         ("sklearn", f"{kind}{task}"): reader
         for kind, reader in (
             *((name, read_forest) for name in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees")),
+            ("Bagging", read_bagging),
             ("GradientBoosting", read_gradient_boosting),
             ("HistGradientBoosting", read_hist_gradient_boosting),
         )

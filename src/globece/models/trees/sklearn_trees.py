@@ -14,6 +14,7 @@ from globece.models.trees.decision_rule import LARGEST
 from globece.models.trees.reading import Function, Reading, labels_of, present, table_of, whole
 from globece.space import FloatArray, IntArray
 
+TREES = tuple(f"{kind}Tree{task}" for kind in ("Decision", "Extra") for task in ("Classifier", "Regressor"))
 DUMMIES = ("DummyClassifier", "DummyRegressor")
 CONSTANT = ("mean", "median", "quantile", "constant", "prior", "most_frequent")  # others draw at random
 
@@ -44,6 +45,34 @@ def read_forest(estimator: Any) -> Reading:
         np.zeros(outputs[0].shape[1]),
         False,
         labels_of(estimator),
+        lambda sums: sums / n,
+        divisor=float(n),
+    )
+
+
+def read_bagging(estimator: Any) -> Reading:
+    """Bagged decision trees, each over its own features: the mean of their leaves, as for a forest."""
+    grown = estimator.estimators_
+    if not all(is_kind(tree, "sklearn", TREES) for tree in grown):
+        raise ModelError(f"{type(estimator).__name__} averages {type(grown[0]).__name__}s; only trees are supported")
+    labels, n = labels_of(estimator), len(grown)
+    n_outputs = 1 if labels is None else len(labels)
+    rows, outputs = [], []
+    for tree, features in zip(grown, estimator.estimators_features_, strict=True):
+        row = _sklearn_tree(tree.tree_)
+        inner = row["feature"] >= 0
+        row["feature"] = np.where(inner, np.asarray(features)[np.where(inner, row["feature"], 0)], -1)
+        leaves = tree.tree_.value[~inner, 0, :]
+        mine = np.zeros((len(leaves), n_outputs))
+        mine[:, [0] if labels is None else np.asarray(tree.classes_, dtype=np.int64)] = leaves  # it may lack a class
+        rows.append(row)
+        outputs.append(mine)
+    return Reading(
+        table_of(rows, outputs, Conversion(single=True)),
+        np.full(n, -1),
+        np.zeros(n_outputs),
+        False,
+        labels,
         lambda sums: sums / n,
         divisor=float(n),
     )
