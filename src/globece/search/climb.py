@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from globece.case.affected import Affected
-from globece.case.ordering import spread_order
+from globece.case.ordering import content_order, spread_order
 from globece.directions.chains import Chain, as_matrix
-from globece.directions.judging import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
 from globece.search.protocol import Proposal
@@ -98,11 +97,11 @@ def _climbed(problem: Affected, wanted: int, plateau: float, settings: Climb, sa
 
 def _spread(problem: Affected, salt: int) -> tuple[Affected, FloatArray]:
     """The problem with its inputs in an order of which every beginning stands for all, and their margins."""
-    ordered, _ = in_order(problem, salt)
+    order = content_order(problem.inputs, salt)
     # a black box's margins would take calls of the user's model
-    margins = problem.model.margin(ordered.inputs) if problem.model.exact else np.zeros(len(ordered.inputs))
-    order = spread_order(margins, np.random.default_rng(salt))
-    return replace(ordered, inputs=np.ascontiguousarray(ordered.inputs[order])), margins[order]
+    margins = problem.model.margin(problem.inputs) if problem.model.exact else np.zeros(len(order))
+    order = order[spread_order(margins[order], np.random.default_rng(salt))]
+    return replace(problem, inputs=np.ascontiguousarray(problem.inputs[order])), margins[order]
 
 
 def _with_a_stand_in(
