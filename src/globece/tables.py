@@ -217,7 +217,9 @@ class FrameTable:
     frame: nw.DataFrame[Any]
     # Native columns with each category once: rows are built by taking from them.
     palettes: dict[tuple[str, tuple[Any, ...]], Any] = field(default_factory=dict, repr=False, compare=False)
-    # Types of numbers, and empty columns of them: looking these up takes longer than to convert a small column.
+    # Types of columns, types of numbers and empty columns of them: to look these up takes longer than to convert a few
+    # rows, and the frame builds its whole schema anew for each.
+    dtypes: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     types: dict[str, tuple[NumberType, nw.Series[Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -228,8 +230,13 @@ class FrameTable:
     def n_rows(self) -> int:
         return len(self.frame)
 
+    def _dtype(self, name: str) -> Any:
+        if not self.dtypes:
+            self.dtypes.update(self.frame.schema)
+        return self.dtypes[name]
+
     def is_numeric(self, name: str) -> bool:
-        dtype, native = self.frame.schema[name], _native_type(self.frame[name])
+        dtype, native = self._dtype(name), _native_type(self.frame[name])
         if dtype.is_numeric() or (isinstance(native, np.dtype) and native.kind in "iuf"):  # any byte order
             return True
         if str(native).startswith("decimal"):  # Arrow's decimals of any width
@@ -250,7 +257,7 @@ class FrameTable:
 
     def is_integer(self, name: str) -> bool:
         native = _native_type(self.frame[name])
-        return self.frame.schema[name].is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
+        return self._dtype(name).is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
 
     def number_type(self, name: str) -> NumberType:
         return self._typed(name)[0]
@@ -275,8 +282,8 @@ class FrameTable:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         series = self.frame[name]
-        if not (self.frame.schema[name] == nw.Boolean or self.is_numeric(name)):
-            raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self.frame.schema[name]}")
+        if not (self._dtype(name) == nw.Boolean or self.is_numeric(name)):
+            raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self._dtype(name)}")
         known = series.dtype.is_numeric() or series.dtype == nw.Boolean
         try:
             values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
