@@ -18,7 +18,7 @@ from globece.io.files import write_text
 
 NAMES = (
     *("rays", "exactness", "growth", "directions", "seeds", "blackboxes", "unseen", "protocol", "memory", "ares"),
-    *("audit", "calibration", "model_files", "million", "gpu", "scale"),
+    *("audit", "calibration", "model_files", "million", "watching", "gpu", "scale"),
 )
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "BENCHMARKS.md"

@@ -111,6 +111,8 @@ WORLDS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/how_to/gate.md": on_disk,
     "docs/how_to/one_person.md": explained,
     "docs/how_to/robust.md": explained,
+    "docs/how_to/tools.md": explained,
+    "docs/how_to/training.md": explained,
     "docs/model_files.md": exported,
     "docs/page.md": on_disk,
     "docs/reading.md": explained,

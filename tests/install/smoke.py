@@ -3,6 +3,7 @@
 It imports nothing of the tests, as it runs where they are not.
 """
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -134,6 +135,20 @@ def distributed() -> None:
 
     assert dask.dataframe
     assert distributed
+
+
+def mlflow() -> None:
+    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # a database needs more of MLflow
+    import mlflow
+
+    from globece.integrations import log_explanation
+
+    ex = gce.explain(LogisticRegression().fit(X, Y), X, **QUICK)
+    with tempfile.TemporaryDirectory() as folder:
+        mlflow.set_tracking_uri(f"file://{folder}/runs")
+        made = mlflow.create_experiment("recourse", artifact_location=f"file://{folder}/files")
+        with mlflow.start_run(experiment_id=made):
+            assert log_explanation(ex)["recourse.score"] == ex.score
 
 
 def spark() -> None:

@@ -41,7 +41,7 @@ ORDER = [
     ["io"],
     ["page"],
     ["__init__", "testing"],
-    ["plots", "distributed", "datasets"],
+    ["plots", "distributed", "datasets", "integrations"],
     ["web", "cli"],
 ]
 BESIDE = {
@@ -67,6 +67,7 @@ MORE = {
     "web": {"starlette", "uvicorn", "h11"},
     "distributed": {"cloudpickle", "dask", "distributed", "pyarrow", "pyspark"},
     "testing": {"pytest"},
+    "integrations": {"pandas", "mlflow", "xgboost", "lightgbm", "matplotlib"},
 }
 MORE_INSIDE_A_FUNCTION = {"progress": {"rich"}}
 

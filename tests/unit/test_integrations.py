@@ -1,0 +1,216 @@
+"""Results where people work: fairlearn's frames, flat tables, MLflow, and recourse watched while training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+import globece as gce
+from globece import rays
+from globece.errors import InvalidDataError, InvalidParameterError, MissingExtraError
+from globece.integrations import RecourseWatch, flat_table, log_audit, log_explanation, metric_frames
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"income": RNG.normal(size=600), "debt": RNG.normal(size=600), "sex": RNG.choice(["f", "m"], 600)})
+Y = (X["income"] - X["debt"] - (X["sex"] == "f") > 0).astype(int).to_numpy()
+
+
+def model(rows: Any) -> Any:
+    return (rows["income"] - rows["debt"] - (rows["sex"] == "f") > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def au() -> gce.Audit:
+    return gce.audit(model, X, by="sex", favourable=1, effort="quick", rng=0)
+
+
+@pytest.fixture(scope="module")
+def ex() -> gce.Explanation:
+    space = gce.FeatureSpace.from_frame(X, immutable=["sex"])
+    return gce.explain(model, X, favourable=1, space=space, n_directions=2, effort="quick", budget=2.0, rng=0)
+
+
+# -- fairlearn --------------------------------------------------------------------------------------------------------
+
+
+def test_frames_have_the_shape_and_numbers_of_fairlearns(au: gce.Audit) -> None:
+    fairlearn = pytest.importorskip("fairlearn.metrics")
+    theirs = fairlearn.MetricFrame(
+        metrics={"count": fairlearn.count, "selection_rate": fairlearn.selection_rate},
+        y_true=model(X), y_pred=model(X), sensitive_features=X["sex"],
+    )  # fmt: skip
+    ours = metric_frames(au)
+    assert isinstance(ours.by_group, type(theirs.by_group))
+    assert isinstance(ours.overall, type(theirs.overall))
+    assert ours.by_group.index.name == theirs.by_group.index.name == "sex"
+    assert ours.by_group.index.tolist() == theirs.by_group.index.tolist()
+    assert ours.by_group["count"].tolist() == theirs.by_group["count"].tolist()
+    np.testing.assert_allclose(1 - ours.by_group["rejection_rate"], theirs.by_group["selection_rate"])
+    gap = theirs.difference()["selection_rate"]
+    assert ours.difference()["rejection_rate"] == pytest.approx(gap)
+    assert ours.by_group.join(theirs.by_group[["selection_rate"]]).shape == (2, 7)
+
+
+def test_frames_are_the_audits_numbers(au: gce.Audit) -> None:
+    frames = metric_frames(au)
+    assert frames.by_group["score"].to_dict() == {name: m.score for name, m in au.by_group.items()}
+    assert frames.overall["score"] == au.overall.score
+    assert frames.difference()["score"] == au.difference("score")
+    assert frames.ratio()["score"] == au.ratio("score")
+    assert frames.group_max()["score"] == max(m.score for m in au.by_group.values())
+    assert frames.group_min()["score"] == min(m.score for m in au.by_group.values())
+    with pytest.raises(InvalidParameterError, match="audit"):
+        metric_frames("no")  # type: ignore[arg-type]
+
+
+# -- flat tables ------------------------------------------------------------------------------------------------------
+
+
+def test_a_flat_table_has_no_infinity_and_says_who_has_recourse(ex: gce.Explanation, au: gce.Audit) -> None:
+    assert 0 < ex.n_without_recourse < ex.n_affected
+    table = flat_table(ex)
+    assert len(table) == ex.n_affected
+    assert int((~table["recourse"]).sum()) == table["cost"].isna().sum() == ex.n_without_recourse
+    assert table["capped_cost"].mean() == pytest.approx(ex.score)
+    assert np.isfinite(table["capped_cost"]).all()
+    assert set(table["direction"].unique()) <= {"1", "2", "none"}
+    grouped = flat_table(au).groupby("group", observed=True)["capped_cost"].mean()
+    for name, measures in au.by_group.items():
+        assert grouped[name] == pytest.approx(measures.score)
+    with pytest.raises(InvalidParameterError, match="result"):
+        flat_table(3)  # type: ignore[arg-type]
+
+
+# -- MLflow -----------------------------------------------------------------------------------------------------------
+
+
+def test_results_are_logged_to_mlflow(
+    ex: gce.Explanation, au: gce.Audit, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # a database needs more of MLflow
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/runs")
+    mlflow.set_experiment(experiment_id=mlflow.create_experiment("x", artifact_location=f"file://{tmp_path}/files"))
+    with mlflow.start_run() as run:
+        log_explanation(ex)
+        log_audit(au)
+    client = mlflow.MlflowClient()
+    data = client.get_run(run.info.run_id).data
+    assert data.metrics["recourse.score"] == pytest.approx(ex.score)
+    assert data.metrics["audit.score.f"] == pytest.approx(au.by_group["f"].score)
+    assert data.tags["audit.conclusion"] == au.verdict.conclusion
+    kept = {file.path for file in client.list_artifacts(run.info.run_id, "globece")}
+    assert kept == {f"globece/{name}.{kind}" for name in ("recourse", "audit") for kind in ("json", "html")}
+
+
+def test_without_mlflow_the_extra_is_named(ex: gce.Explanation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mlflow", None)
+    with pytest.raises(MissingExtraError, match=r"globece\[mlflow\]"):
+        log_explanation(ex)
+
+
+# -- watching ---------------------------------------------------------------------------------------------------------
+
+
+def boosted(library: str, callbacks: list[Any]) -> Any:
+    frame = X.assign(sex=X["sex"].astype("category"))
+    if library == "xgboost":
+        made = xgb.XGBClassifier(n_estimators=30, n_jobs=1, enable_categorical=True, callbacks=callbacks)
+        return made.fit(frame, Y)
+    return lgb.LGBMClassifier(n_estimators=30, n_jobs=1, verbose=-1).fit(frame, Y, callbacks=callbacks)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_the_last_round_of_a_callback_is_the_fitted_model(library: str) -> None:
+    frame = X.assign(sex=X["sex"].astype("category"))
+    watch, after = (RecourseWatch(frame, Y, by="sex", every=10) for _ in range(2))
+    fitted = boosted(library, [getattr(watch, library)()])
+    assert [r.number for r in watch.rounds] == [10, 20, 30]
+    after.record(30, fitted)
+    assert after.rounds[0] == watch.rounds[-1]
+    assert set(watch.rounds[-1].groups) <= {"f", "m"}
+    watched = boosted(library, [getattr(RecourseWatch(frame, Y, every=10), library)()])
+    np.testing.assert_array_equal(watched.predict_proba(frame), boosted(library, []).predict_proba(frame))
+
+
+def test_what_is_recorded_is_reached_and_no_cheaper_than_an_explanation() -> None:
+    watch = RecourseWatch(X, Y, space=gce.FeatureSpace.from_frame(X, immutable=["sex"]), n_rows=60)
+    fitted = LogisticRegression().fit(X[["income", "debt"]], Y)
+
+    def decide(rows: Any) -> Any:
+        return fitted.predict(rows[["income", "debt"]])
+
+    watch.record(1, decide)
+    assert watch.space is not None
+    watched = watch.space.decode(watch._watched)
+    bound = gce.explain(decide, watched, favourable=1, space=watch.space, n_directions=3, rng=0)
+    assert watch.rounds[0].affected == bound.n_affected
+    assert watch.rounds[0].score >= bound.score
+    assert watch.rounds[0].coverage > 0.9
+
+
+def test_an_explanations_directions_can_be_watched(ex: gce.Explanation) -> None:
+    watch = RecourseWatch(X, Y, space=ex.space, directions=ex.directions, budget=ex.budget, n_costs=8)
+    for step in range(1, 3):
+        watch.record(step, model)
+    assert watch.rounds[0].score == watch.rounds[1].score
+    # its points lie on the explanation's rays
+    delta = ex.cost.normalise(ex.directions, 1.0)[0]
+    first = rays.positions(ex.space, watch._watched[:1], delta, float(ex.budget))
+    assert (watch._points == first).all(axis=1).any()
+
+
+def test_a_torch_loop_is_watched() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    Z = X[["income", "debt"]].to_numpy(np.float32, copy=True)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    steps, loss = torch.optim.Adam(net.parameters(), lr=0.05), torch.nn.CrossEntropyLoss()
+    watch = RecourseWatch(Z, Y)
+    for epoch in range(1, 31):
+        steps.zero_grad()
+        loss(net(torch.from_numpy(Z)), torch.tensor(Y)).backward()
+        steps.step()
+        if epoch % 10 == 0:
+            watch.record(epoch, net)
+    assert [r.number for r in watch.rounds] == [10, 20, 30]
+    assert watch.rounds[-1].coverage > 0.9
+
+
+def test_views_of_a_watch() -> None:
+    watch, learner = RecourseWatch(X[["income", "debt"]], Y, by=X["sex"]), SGDClassifier(random_state=0)
+    for step in (1, 2, 3):
+        watch.record(step, learner.partial_fit(X[["income", "debt"]], Y, classes=[0, 1]))
+    frame = watch.to_frame()
+    assert frame["round"].tolist() == [1, 2, 3]
+    assert {"coverage", "score", "gap", "score f", "score m"} <= set(frame.columns)
+    assert frame["gap"].iloc[-1] == pytest.approx(abs(frame["score f"].iloc[-1] - frame["score m"].iloc[-1]))
+    above, below = watch.plot()
+    assert above.get_ylabel() == "coverage"
+    assert {text.get_text() for text in below.get_legend().get_texts()} == {"everybody", "f", "m"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"every": 0}, "every"),
+        ({"n_rows": 1.5}, "n_rows"),
+        ({"budget": -1}, "budget"),
+        ({"y": Y[:3]}, "y"),
+    ],
+)
+def test_rubbish_is_named(wanted: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidParameterError, match=said):
+        RecourseWatch(**{"X": X, "y": Y, **wanted})
+
+
+def test_outcomes_that_never_or_always_are_favourable_are_an_error() -> None:
+    for favourable, said in ((2, "no rows"), (1, "only")):
+        with pytest.raises(InvalidDataError, match=said):
+            RecourseWatch(X, np.ones(len(X)), favourable=favourable)
