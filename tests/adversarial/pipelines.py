@@ -6,6 +6,7 @@ answers, written here once more so that nothing of ours stands between.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -204,39 +205,43 @@ def _classifier(kind: str, model: Any, asked: dict[str, Any], wanted: Any, call:
             return np.asarray(model.predict_proba(X), dtype=float)[:, place] - 0.5
 
     single = _is_single(model)
-    if not call and not single and _is_dual(model):
-        return Subject(kind, model, asked, decide, *_of_dual(model, wanted))
-    return Subject(kind, model, asked, decide, score, single)
+    if call or single or not _is_sum(model):
+        return Subject(kind, model, asked, decide, score, single)
+    sign = 1.0 if model.classes_[1] == wanted else -1.0
 
-
-def _is_dual(model: Any) -> bool:
-    """Whether it is a linear support vector machine of two classes, which sums over its support vectors."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    return isinstance(last, SVC) and last.kernel == "linear" and len(last.classes_) == 2
-
-
-def _of_dual(model: Any, wanted: Any) -> tuple[Callable[[Any], NDArray[np.float64]], bool, Callable[[Any], float]]:
-    """The score of such a machine, and its rounding errors: against its sums in more than double precision.
-
-    Products of large numbers cancel in them, much more coarsely than in a product with its coefficients.
-    """
-    last, sign = (model[-1] if isinstance(model, Pipeline) else model), 1.0 if model.classes_[1] == wanted else -1.0
-
-    def score(X: Any) -> NDArray[np.float64]:
+    def summed(X: Any) -> NDArray[np.float64]:
         return sign * np.asarray(model.decision_function(X), dtype=float).ravel()
 
-    def noise(X: Any) -> float:
-        seen = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-        parts = [seen, last.support_vectors_, last.dual_coef_]
-        rows, vectors, dual = (np.asarray(_dense(part), dtype=np.longdouble) for part in parts)
-        exact = (rows @ vectors.T) @ dual.ravel() + np.longdouble(last.intercept_[0])
-        return float(np.abs(np.asarray(last.decision_function(seen)).ravel() - exact).max(initial=0.0))
-
-    return score, False, noise
+    return Subject(kind, model, asked, decide, summed, single, functools.partial(_off_by, model))
 
 
-def _dense(matrix: Any) -> Any:
-    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
+def _is_sum(model: Any) -> bool:
+    """Whether a classifier's score of two classes is one sum of products."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if isinstance(last, SVC):
+        return bool(last.kernel == "linear" and len(last.classes_) == 2)
+    known = type(last).__module__.startswith("sklearn.") and hasattr(last, "decision_function")
+    return known and len(getattr(last, "coef_", ())) == 1
+
+
+def _off_by(model: Any, X: Any) -> float:
+    """The largest rounding error of such scores: against their sums in more than double precision.
+
+    Large products may cancel in them: those with coefficients of columns that are nearly alike, or with the support
+    vectors of a machine that was stopped early.
+    """
+    last, seen = (model[-1], model[:-1].transform(X)) if isinstance(model, Pipeline) else (model, X)
+    said = np.asarray(last.decision_function(seen)).ravel()
+    if isinstance(last, SVC):
+        rows, vectors, dual = map(_widened, (seen, last.support_vectors_, last.dual_coef_))
+        exact = (rows @ vectors.T) @ dual.ravel()
+    else:
+        exact = _widened(seen) @ _widened(last.coef_).ravel()
+    return float(np.abs(said - exact - np.longdouble(np.ravel(last.intercept_)[0])).max(initial=0.0))
+
+
+def _widened(matrix: Any) -> NDArray[np.longdouble]:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.longdouble)
 
 
 def _is_single(model: Any) -> bool:

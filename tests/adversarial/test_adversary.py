@@ -29,7 +29,15 @@ def test_nothing_is_wrong(first: int) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "large"),
-    [(500404, True), (2101509, False), (2120375, False), (2120776, False), (4104062, False), (4402648, False)],
+    [
+        (500404, True),
+        (2101509, False),
+        (2120375, False),
+        (2120776, False),
+        (4104062, False),
+        (4402648, False),
+        (4500405, False),
+    ],
 )
 def test_what_once_failed(seed: int, large: bool) -> None:
     """What the library or the oracle once got wrong.
@@ -39,7 +47,8 @@ def test_what_once_failed(seed: int, large: bool) -> None:
     single precision, a column in half precision still moves in its own, coarser steps. 2120776: where parts of a robust
     model were compiled wrongly, its originals are searched. 4104062: a score that
     hardly rises; its rounding errors were measured in points so close that they are rounded alike.
-    4402648: a linear support vector machine that was stopped early, whose sums cancel.
+    4402648: a linear support vector machine that was stopped early, whose sums cancel. 4500405: the same where two
+    columns are alike.
     """
     assert not solve(seed, large=large).failures
 
