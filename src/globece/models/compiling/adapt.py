@@ -22,7 +22,8 @@ from globece.errors import (
     check_instance,
     check_matrix,
 )
-from globece.models.base import Allowance, Model
+from globece.extensions import extension, extensions
+from globece.models.base import Allowance, Model, check_model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
 from globece.models.clearance import DOUBLE
 from globece.models.compiling.checking import check
@@ -320,6 +321,9 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
     if not (is_linear(estimator) or supports_trees(estimator) or supports_network(estimator)):
+        extended = _extended(final, space)
+        if extended is not None:
+            return extended
         curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
         why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
         raise NotCompiled(f"step {why}")  # before the other steps are blamed
@@ -366,6 +370,17 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _extended(final: Final, space: FeatureSpace) -> Model | None:
+    """What an extension that is installed makes of a model without steps before it."""
+    if final.steps:
+        return None
+    for name in extensions("models"):
+        made = extension("models", name)(final.estimator, space, favourable=final.favourable, threshold=final.threshold)
+        if made is not None:
+            return check_model(made, space)
+    return None
 
 
 def _library(estimator: Any) -> str:
