@@ -193,7 +193,7 @@ INNER = {
         ["base", "decision"],
         ["guide"],
         ["blackbox"],
-        ["linear", "trees", "networks", "robust"],
+        ["linear", "trees", "networks", "robust", "votes"],
         ["compiling"],
     ],
     "case": [

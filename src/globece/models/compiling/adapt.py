@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from globece.errors import (
     GlobeCEError,
@@ -43,6 +44,7 @@ from globece.models.trees.ensemble import TreeEnsemble
 from globece.models.trees.importing import hashes_categories, native_categories
 from globece.models.trees.importing import read as read_trees
 from globece.models.trees.importing import supports as supports_trees
+from globece.models.votes import Majority, weights_of
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import MatrixTable
 
@@ -320,6 +322,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         return compile_graph(model, space, decide)
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
+    if kind_of(estimator) == "VotingClassifier":
+        return _voting(final, space)
     if not (is_linear(estimator) or supports_trees(estimator) or supports_network(estimator)):
         extended = _extended(final, space)
         if extended is not None:
@@ -370,6 +374,20 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _voting(final: Final, space: FeatureSpace) -> Model:
+    """A vote of compiled models between two classes."""
+    voting = final.estimator
+    if voting.voting != "hard" or final.threshold is not None or len(voting.classes_) != 2:
+        raise NotCompiled("step VotingClassifier is compiled for hard votes between two classes only")
+    mine = int(np.flatnonzero(voting.classes_ == final.favourable)[0])
+    sides = []
+    for side in (mine, 1 - mine):
+        models = [Pipeline([*((f"step{i}", s) for i, s in enumerate(final.steps)), ("last", e)]) if final.steps else e
+                  for e in voting.estimators_]  # fmt: skip
+        sides.append(tuple(_compile(m, space, decision(m, favourable=side)) for m in models))
+    return Majority(space, sides[0], sides[1], weights_of(voting), mine == 0, "VotingClassifier")
 
 
 def _extended(final: Final, space: FeatureSpace) -> Model | None:
