@@ -32,6 +32,7 @@ from globece.models.compiling.compose import Category, NotCompiled, Symbol, base
 from globece.models.compiling.final import KERNELS, Final, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.compiling.onnx.compiler import compile_graph
 from globece.models.compiling.onnx.compiler import supports as is_graph
+from globece.models.compiling.weights_of_evidence import binned
 from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
@@ -342,7 +343,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     symbols = raw_symbols(space)
     for step in final.steps:
         if step is not None and not (isinstance(step, str) and step == "passthrough"):
-            symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
+            made = binned(step, symbols) if kind_of(step) == "BinningProcess" else compose(step, symbols, space)
+            symbols = {str(i): s for i, s in enumerate(made)}
     values = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))
     if hashes_categories(estimator):  # CatBoost forgets the number when it is loaded
