@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from globece.errors import (
     GlobeCEError,
@@ -380,6 +379,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
 
 def _voting(final: Final, space: FeatureSpace) -> Model:
     """A vote of compiled models between two classes."""
+    from sklearn.pipeline import Pipeline  # it loads what the core does without
+
     voting = final.estimator
     if voting.voting != "hard" or final.threshold is not None or len(voting.classes_) != 2:
         raise NotCompiled("step VotingClassifier is compiled for hard votes between two classes only")
