@@ -13,6 +13,8 @@ import pytest
 
 from paper.data import data_folder
 
+collect_ignore = ["extension"]  # a package of its own; tests/unit/test_extensions.py installs it
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if data_folder() is None:

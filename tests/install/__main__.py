@@ -44,7 +44,7 @@ class Case:
     name: str
     python: str
     extras: tuple[str, ...]
-    pins: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()  # and other packages
     tests: tuple[str, ...] = ()
 
     def run(self, wheel: Path) -> None:
@@ -87,6 +87,9 @@ def cases() -> list[Case]:
     found += [Case(extra, first, (extra,)) for extra in EXTRAS]
     low = oldest([r for r in (*CORE, *every) if r.marker is None or r.marker.evaluate()])
     found.append(Case("oldest", first, tuple(WHOLE), tuple(low), (*TESTS, *OLD)))
+    # Packages that the test environment cannot have, as their dependencies contradict others there.
+    scorecards = ("tests/contract/test_scorecards.py", "-W", "ignore")
+    found.append(Case("scorecards", first, ("frames",), ("optbinning",), scorecards))
     found += [Case(f"newest-{version}", version, tuple(WHOLE), (), (*TESTS, *NEWER)) for version in PYTHONS]
     return found
 

@@ -329,7 +329,7 @@ class TestCatBoost:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (VotingClassifier([("a", columns(ONE_HOT))]), "VotingClassifier cannot be compiled"),
+        (VotingClassifier([("a", columns(ONE_HOT))], voting="soft"), "VotingClassifier is compiled for hard votes"),
         (StackingClassifier([("a", columns(ONE_HOT))]), "StackingClassifier cannot be compiled"),
         (
             make_pipeline(

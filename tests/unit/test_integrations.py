@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import globece as gce
 from globece import rays
-from globece.errors import InvalidDataError, InvalidParameterError, MissingExtraError
-from globece.integrations import RecourseWatch, flat_table, log_audit, log_explanation, metric_frames
+from globece.cli import main
+from globece.errors import FileFormatError, InvalidDataError, InvalidParameterError, MissingExtraError
+from globece.integrations import History, RecourseWatch, flat_table, log_audit, log_explanation, metric_frames
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"income": RNG.normal(size=600), "debt": RNG.normal(size=600), "sex": RNG.choice(["f", "m"], 600)})
@@ -214,3 +216,85 @@ def test_outcomes_that_never_or_always_are_favourable_are_an_error() -> None:
     for favourable, said in ((2, "no rows"), (1, "only")):
         with pytest.raises(InvalidDataError, match=said):
             RecourseWatch(X, np.ones(len(X)), favourable=favourable)
+
+
+# -- over time --------------------------------------------------------------------------------------------------------
+
+
+def month(seed: int, penalty: float) -> gce.Audit:
+    """An audit of a month's rows, by a model that asks women for more."""
+    rng = np.random.default_rng(seed)
+    n = 500
+    rows = pd.DataFrame(
+        {"income": rng.uniform(0, 10, n), "debt": rng.uniform(0, 10, n), "sex": rng.choice(["f", "m"], n)}
+    )
+
+    def decide(Z: Any) -> Any:
+        return (Z["income"] - 0.3 * Z["debt"] - penalty * (Z["sex"] == "f") > 3.5).astype(int)
+
+    return gce.audit(decide, rows, by="sex", favourable=1, effort="quick", rng=0)
+
+
+@pytest.fixture(scope="module")
+def months() -> list[gce.Audit]:
+    return [*(month(seed, 0.5) for seed in range(4)), month(4, 5.0)]
+
+
+def told(months: list[gce.Audit]) -> History:
+    history = History()
+    for i, audit in enumerate(months):
+        history = history.append(audit, date=f"2026-0{i + 1}-28")
+    return history
+
+
+def test_an_alarm_sounds_where_a_gap_leaves_its_band(months: list[gce.Audit]) -> None:
+    assert [f.state for f in told(months[:3]).latest()] == ["reference"]
+    (fourth,) = told(months[:4]).latest()
+    assert fourth.state == "inside"
+    (fifth,) = told(months).latest()
+    assert fifth.state == "left"
+    assert fifth.band == fourth.band
+    assert fifth.gap == pytest.approx(months[4].comparisons[0].gaps["score"].value)
+    (wide,) = told(months).latest(width=50.0)
+    assert wide.state == "inside"
+
+
+def test_a_history_is_read_back_and_drawn(months: list[gce.Audit], tmp_path: Any) -> None:
+    history = told(months)
+    history.to_json(tmp_path / "h.json")
+    assert History.from_json(tmp_path / "h.json") == history
+    ax = history.plot()
+    assert len(ax.containers) == 1
+    assert ax.get_legend() is not None
+
+
+def test_a_history_compares_like_with_like(months: list[gce.Audit], tmp_path: Any) -> None:
+    history = told(months[:2])
+    with pytest.raises(InvalidParameterError, match="after 2026-02-28"):
+        history.append(months[2], date="2026-02-28")
+    with pytest.raises(InvalidParameterError, match="as in 2026"):
+        history.append(months[2], date="June")
+    other = gce.audit(model, X, by="sex", favourable=1, budget=5.0, effort="quick", rng=0)
+    with pytest.raises(InvalidParameterError, match="budget was '10' and is '5'"):
+        history.append(other, date="2026-03-28")
+    for text in ("", "{}", '{"format": "globece.history", "version": 1, "question": {}, "points": [{"gap": "x"}]}'):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(FileFormatError, match=r"bad\.json is no history"):
+            History.from_json(tmp_path / "bad.json")
+
+
+def test_monitor_on_the_command_line(months: list[gce.Audit], tmp_path: Any) -> None:
+    codes = []
+    for i, audit in enumerate(months):
+        audit.to_json(str(tmp_path / "audit.json"))
+        asked = ["monitor", tmp_path / "history.json", tmp_path / "audit.json", "--day", f"2026-0{i + 1}-28"]
+        done = CliRunner().invoke(main, [str(a) for a in (*asked, "--figure", tmp_path / "gap.png")])
+        codes.append(done.exit_code)
+    assert codes == [0, 0, 0, 0, 3], done.output
+    assert "left" in done.stdout
+    assert "Alarm" in done.stderr
+    assert (tmp_path / "gap.png").stat().st_size > 5_000
+    assert len(History.from_json(tmp_path / "history.json").dates) == 5
+    again = CliRunner().invoke(main, [str(a) for a in asked])
+    assert again.exit_code == 2
+    assert "must be after" in again.stderr

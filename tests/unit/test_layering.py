@@ -16,7 +16,7 @@ PACKAGE = Path(globece.__file__).parent
 
 # A room may import those on the lines above its own, and on its own line only where BESIDE says so.
 ORDER = [
-    ["errors", "progress", "version", "parallel", "kept", "saving", "formatting"],
+    ["errors", "progress", "version", "parallel", "kept", "saving", "formatting", "extensions"],
     ["numbertypes"],
     ["tables"],
     ["features"],
@@ -46,6 +46,7 @@ ORDER = [
 ]
 BESIDE = {
     ("progress", "errors"),
+    ("extensions", "errors"),
     ("parallel", "progress"),
     ("cli", "web"),
 }
@@ -192,7 +193,7 @@ INNER = {
         ["base", "decision"],
         ["guide"],
         ["blackbox"],
-        ["linear", "trees", "networks", "robust"],
+        ["linear", "trees", "networks", "robust", "votes"],
         ["compiling"],
     ],
     "case": [

@@ -22,6 +22,7 @@ from globece.cli.data import datasets
 from globece.cli.demo import demo
 from globece.cli.explain import explain
 from globece.cli.init import init
+from globece.cli.monitor import monitor
 from globece.cli.report import report, verify_report
 from globece.cli.serve import serve
 from globece.cli.suggestions import nearest
@@ -154,6 +155,6 @@ def main() -> None:
 
 
 for command in (
-    demo, init, explain, audit, report, verify_report, serve, who_benefits, compare, ares, datasets, completion
+    demo, init, explain, audit, report, verify_report, serve, who_benefits, compare, monitor, ares, datasets, completion
 ):  # fmt: skip
     main.add_command(command)

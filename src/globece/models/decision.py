@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from globece.errors import InvalidParameterError, ModelError, check_limit, check_number, describe, wrong
+from globece.models.known import kind_of
 from globece.models.torch_modules import Asked, is_module
 from globece.progress import Pace, check_time
 from globece.space import BoolArray, FloatArray
@@ -377,6 +378,8 @@ def _is_missing(value: Any) -> bool:
 def _classes_of(model: Any, name: str) -> tuple[Any, ...] | None:
     """The classes of a classifier; ``None`` for other models, some of which have an empty ``classes_``."""
     classes = getattr(model, "classes_", None)
+    if kind_of(model) == "Scorecard":  # optbinning's, which has none of its own
+        classes = getattr(model.estimator_, "classes_", None)
     if classes is None or not len(classes):
         return None
     if any(np.ndim(c) for c in classes):

@@ -22,7 +22,8 @@ from globece.errors import (
     check_instance,
     check_matrix,
 )
-from globece.models.base import Allowance, Model
+from globece.extensions import extension, extensions
+from globece.models.base import Allowance, Model, check_model
 from globece.models.blackbox import BlackBox, check_grid, check_scalars, search_undecided
 from globece.models.clearance import DOUBLE
 from globece.models.compiling.checking import check
@@ -30,6 +31,7 @@ from globece.models.compiling.compose import Category, NotCompiled, Symbol, base
 from globece.models.compiling.final import KERNELS, Final, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.compiling.onnx.compiler import compile_graph
 from globece.models.compiling.onnx.compiler import supports as is_graph
+from globece.models.compiling.weights_of_evidence import binned
 from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
 from globece.models.known import described, is_kind, kind_of, library_class
@@ -42,6 +44,7 @@ from globece.models.trees.ensemble import TreeEnsemble
 from globece.models.trees.importing import hashes_categories, native_categories
 from globece.models.trees.importing import read as read_trees
 from globece.models.trees.importing import supports as supports_trees
+from globece.models.votes import Majority, weights_of
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import MatrixTable
 
@@ -319,7 +322,12 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         return compile_graph(model, space, decide)
     final = unwrap(model, decide)
     estimator, name = final.estimator, type(final.estimator).__name__
+    if kind_of(estimator) == "VotingClassifier":
+        return _voting(final, space)
     if not (is_linear(estimator) or supports_trees(estimator) or supports_network(estimator)):
+        extended = _extended(final, space)
+        if extended is not None:
+            return extended
         curved = getattr(estimator, "kernel", "linear") if kind_of(estimator) in KERNELS else "linear"
         why = described(estimator) if curved == "linear" else f"{name}'s kernel {curved!r} is not linear"
         raise NotCompiled(f"step {why}")  # before the other steps are blamed
@@ -334,7 +342,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     symbols = raw_symbols(space)
     for step in final.steps:
         if step is not None and not (isinstance(step, str) and step == "passthrough"):
-            symbols = {str(i): s for i, s in enumerate(compose(step, symbols, space))}
+            made = binned(step, symbols) if kind_of(step) == "BinningProcess" else compose(step, symbols, space)
+            symbols = {str(i): s for i, s in enumerate(made)}
     values = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))
     if hashes_categories(estimator):  # CatBoost forgets the number when it is loaded
@@ -366,6 +375,33 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
         )
     except (GlobeCEError, ValueError) as error:
         raise NotCompiled(f"step {name}: {error}") from error
+
+
+def _voting(final: Final, space: FeatureSpace) -> Model:
+    """A vote of compiled models between two classes."""
+    from sklearn.pipeline import Pipeline  # it loads what the core does without
+
+    voting = final.estimator
+    if voting.voting != "hard" or final.threshold is not None or len(voting.classes_) != 2:
+        raise NotCompiled("step VotingClassifier is compiled for hard votes between two classes only")
+    mine = int(np.flatnonzero(voting.classes_ == final.favourable)[0])
+    sides = []
+    for side in (mine, 1 - mine):
+        models = [Pipeline([*((f"step{i}", s) for i, s in enumerate(final.steps)), ("last", e)]) if final.steps else e
+                  for e in voting.estimators_]  # fmt: skip
+        sides.append(tuple(_compile(m, space, decision(m, favourable=side)) for m in models))
+    return Majority(space, sides[0], sides[1], weights_of(voting), mine == 0, "VotingClassifier")
+
+
+def _extended(final: Final, space: FeatureSpace) -> Model | None:
+    """What an extension that is installed makes of a model without steps before it."""
+    if final.steps:
+        return None
+    for name in extensions("models"):
+        made = extension("models", name)(final.estimator, space, favourable=final.favourable, threshold=final.threshold)
+        if made is not None:
+            return check_model(made, space)
+    return None
 
 
 def _library(estimator: Any) -> str:

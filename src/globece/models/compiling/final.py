@@ -116,6 +116,11 @@ def unwrap(model: Any, decide: Decision) -> Final:
             model = model.best_estimator_
         elif kind == "FrozenEstimator":
             model = model.estimator
+        elif kind == "Scorecard":
+            if model._metric_special or model._metric_missing:
+                raise NotCompiled("step Scorecard has metrics of its own for special or missing values")
+            steps.append(model.binning_process_)
+            model = model.estimator_
         elif kind == "RANSACRegressor":
             model = model.estimator_
         elif kind in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
