@@ -89,11 +89,14 @@ def evolution() -> None:
 def itemsets() -> None:
     import pandas as pd
 
-    from globece.baselines import ares
+    from globece.directions import ItemsetSampling
 
     rows = pd.DataFrame({"a": np.where(X[:, 0] > 0, "high", "low"), "b": np.where(X[:, 1] > 0, "high", "low")})
-    found = ares(lambda Z: ((Z["a"] == "high") & (Z["b"] == "high")).astype(int), rows, favourable=1, rng=0)
-    assert found is not None
+
+    def model(Z: Any) -> Any:
+        return ((Z["a"] == "high") & (Z["b"] == "high")).astype(int)
+
+    assert gce.explain(model, rows, favourable=1, generator=ItemsetSampling(), rng=0).coverage > 0
 
 
 def onnx() -> None:

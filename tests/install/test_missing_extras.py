@@ -29,7 +29,7 @@ STEPS = [
     *(("docs/model_files.md", f"from globece.io.model_files import load_model; load_model('model{ending}')", extra)
       for ending, extra in ((".ubj", "trees"), (".txt", "trees"), (".cbm", "catboost"), (".skops", "onnx"),
                             (".onnx", "onnx"))),
-    ("docs/concepts.md", EXPLAINED + "from globece.directions import ItemsetSampling; "
+    ("docs/how_to/extend.md", EXPLAINED + "from globece.directions import ItemsetSampling; "
      "gce.explain(lambda X: (X[:, 0] > 5).astype(int), X, generator=ItemsetSampling())", "itemsets"),
     ("docs/how_to/extend.md", EXPLAINED + "from globece.directions import Evolution; "
      "gce.explain(lambda X: (X[:, 0] > 5).astype(int), X, generator=Evolution())", "evolution"),

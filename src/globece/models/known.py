@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "imblearn", "interpret", "optbinning", "globece")
+LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost", "imblearn", "interpret", "optbinning", "skrub", "globece")
 # What a subclass may override and still transform and predict as the library's class does.
 HARMLESS = {
     *("fit", "partial_fit", "fit_transform", "fit_predict", "score", "get_params", "set_params"),

@@ -7,7 +7,7 @@ rows and on synthetic ones. If the two disagree, the model becomes a black box, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from globece.models.compiling.compose import Category, NotCompiled, Symbol, base
 from globece.models.compiling.final import KERNELS, Final, LinearRule, half_spaces, is_linear, unwrap
 from globece.models.compiling.onnx.compiler import compile_graph
 from globece.models.compiling.onnx.compiler import supports as is_graph
+from globece.models.compiling.table_vectorizer import vectorized
 from globece.models.compiling.weights_of_evidence import binned
 from globece.models.decision import Decision, Tally, decision
 from globece.models.inputs import Input
@@ -47,6 +48,9 @@ from globece.models.trees.importing import supports as supports_trees
 from globece.models.votes import Majority, weights_of
 from globece.space import BoolArray, FeatureSpace, FloatArray
 from globece.tables import MatrixTable
+
+# Steps that take the user's own columns, by their names.
+BY_NAME: dict[str, Callable[..., list[Symbol]]] = {"BinningProcess": binned, "TableVectorizer": vectorized}
 
 
 @dataclass(frozen=True)
@@ -342,7 +346,8 @@ def _compile(model: Any, space: FeatureSpace, decide: Decision) -> Model:
     symbols = raw_symbols(space)
     for step in final.steps:
         if step is not None and not (isinstance(step, str) and step == "passthrough"):
-            made = binned(step, symbols) if kind_of(step) == "BinningProcess" else compose(step, symbols, space)
+            outputs: Callable[..., list[Symbol]] = BY_NAME.get(kind_of(step), compose)
+            made = outputs(step, symbols, space)
             symbols = {str(i): s for i, s in enumerate(made)}
     values = list(symbols.values())
     expected = getattr(estimator, "n_features_in_", len(symbols))

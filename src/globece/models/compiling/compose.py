@@ -294,10 +294,10 @@ def _tabulate(step: Any, symbols: dict[str, Symbol], space: FeatureSpace, flat: 
     """
     features = [s.feature for s in symbols.values() if isinstance(s, Category)]
     base = base_row(space)
-    probes = [_with_category(base, f, c) for f in features for c in range(len(f.categories))]
+    probes = [with_category(base, f, c) for f in features for c in range(len(f.categories))]
     missing = [f for f in features if not f.is_block]  # ordinal values may be missing
     asked = _Asked(step, [f.sources[0] for f in features], space, flat)
-    lost = [_with_category(base, f, None) for f in missing]
+    lost = [with_category(base, f, None) for f in missing]
     try:
         table = asked(np.array([*probes, *lost]))
     except _Refused as refused:
@@ -382,7 +382,8 @@ def base_row(space: FeatureSpace) -> FloatArray:
     return row
 
 
-def _with_category(base: FloatArray, feature: Feature, code: int | None) -> FloatArray:
+def with_category(base: FloatArray, feature: Feature, code: int | None) -> FloatArray:
+    """The row with this category of a feature; ``None`` for a missing value of an ordinal one."""
     row = base.copy()
     if feature.is_block:
         row[feature.columns] = 0.0

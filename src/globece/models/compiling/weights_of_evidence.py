@@ -9,9 +9,10 @@ import numpy as np
 
 from globece.models.compiling.compose import Category, NotCompiled, Symbol
 from globece.models.inputs import Input, Number, Steps
+from globece.space import FeatureSpace
 
 
-def binned(step: Any, symbols: Mapping[str, Symbol]) -> list[Input]:
+def binned(step: Any, symbols: Mapping[str, Symbol], space: FeatureSpace) -> list[Symbol]:
     """The outputs of a fitted ``BinningProcess``: one for each variable that it selected.
 
     The library itself transforms one value of each bin, and a missing one.
