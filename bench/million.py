@@ -15,7 +15,7 @@ from paper.data import load_dataset
 from paper.markdown import table
 from paper.models import model_folder
 
-ROWS, REPEATS = 1_000_000, 2
+ROWS, REPEATS = 1_000_000, 4
 MEASURED = """
 import json, resource, sys, time
 def done():
@@ -34,7 +34,7 @@ done()
 EXPLAINED = """
 from globece.cli import main
 try:
-    main(["explain", sys.argv[1], "--model", sys.argv[2], "--quiet", sys.argv[3], sys.argv[4]])
+    main(["explain", sys.argv[1], "--model", sys.argv[2], "--quiet", *sys.argv[3:]])
 except SystemExit as end:
     assert not end.code, end.code
 done()
@@ -51,6 +51,7 @@ def run() -> list[dict[str, Any]]:
         frame.iloc[chosen].reset_index(drop=True).to_parquet(rows, index=False)
         cases = {
             "read and predict once": (ONCE, rows, model),
+            "explain, report on the terminal": (EXPLAINED, rows, model),
             "explain, to JSON": (EXPLAINED, rows, model, "--json", str(Path(folder, "result.json"))),
             "explain, to a page": (EXPLAINED, rows, model, "--html", str(Path(folder, "result.html"))),
         }

@@ -517,18 +517,23 @@ def fuzz(n: int, seed: int, keep: Path | None = None, only: str = "") -> tuple[C
             found = reader.ask(-1, s, s.raw)
             if found != "read":
                 failed.append(f"{s.name} as it should be: {found}")
-        for number in range(n):
-            rng = random.Random(f"{seed}-{number}")
-            s = rng.choices(chosen, weights)[0]
-            raw = changed(s, every, rng)
-            found = reader.ask(number, s, raw)
-            tally[s.ending if s.rows is not None else s.name, found.partition(":")[0]] += 1
-            if found.startswith("FAILED"):
-                failed.append(f"input {number} of seed {seed}, {s.name}: {found}")
-                if keep is not None:
-                    keep.mkdir(exist_ok=True)
-                    (keep / f"{number}-{s.name}").write_bytes(raw)
-        reader.stop()
+        try:
+            for number in range(n):
+                rng = random.Random(f"{seed}-{number}")
+                s = rng.choices(chosen, weights)[0]
+                raw = changed(s, every, rng)
+                found = reader.ask(number, s, raw)
+                tally[s.ending if s.rows is not None else s.name, found.partition(":")[0]] += 1
+                if found.startswith("FAILED"):
+                    failed.append(f"input {number} of seed {seed}, {s.name}: {found}")
+                    print(failed[-1], file=sys.stderr, flush=True)  # at once: the run may be killed
+                    if keep is not None:
+                        keep.mkdir(exist_ok=True)
+                        (keep / f"{number}-{s.name}").write_bytes(raw)
+            reader.stop()
+        except KeyboardInterrupt:
+            failed.append(f"stopped after {sum(tally.values()):,} of {n:,} inputs")
+            reader.process.kill()
     return tally, failed
 
 

@@ -130,9 +130,10 @@ def explain(
         if robust is not None:
             raise InvalidParameterError("robust is not available for rows on disk; explain a sample of them instead")
         distributed: Any = require("globece.distributed", extra="distributed", caller="explain() of rows on disk")
+        looking = search if generator is None else search_of(search, generator, effort)
         found: Explanation = distributed.explain(
-            model, X, favourable=favourable, threshold=threshold, space=space, cost=cost, n_directions=n_directions,
-            budget=budget, search=search if generator is None else search_of(search, generator, effort),
+            model, distributed.sources.dataset(X, "X"), favourable=favourable, threshold=threshold, space=space,
+            cost=cost, n_directions=n_directions, budget=budget, search=looking,
             effort=effort if generator is None else "default", rng=rng, progress=progress, time_limit=time_limit,
             settings=settings,
         )  # fmt: skip

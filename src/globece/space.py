@@ -20,6 +20,7 @@ from globece.errors import (
     InvalidParameterError,
     UnknownFeatureError,
     check_count,
+    check_flag,
     check_instance,
     check_list,
     check_mapping,
@@ -423,7 +424,7 @@ class FeatureSpace(FieldsOnly):
         With ``wide``, columns of narrow floats and of short integers become doubles with the same (rounded) values.
         """
         Z = self._check_width(Z)
-        if wide:
+        if check_flag("wide", wide):
             Z = self.settle(Z)
         if self._matrix_columns is not None:
             in_order = (self._matrix_columns == np.arange(self.width)).all()

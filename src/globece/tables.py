@@ -217,6 +217,10 @@ class FrameTable:
     frame: nw.DataFrame[Any]
     # Native columns with each category once: rows are built by taking from them.
     palettes: dict[tuple[str, tuple[Any, ...]], Any] = field(default_factory=dict, repr=False, compare=False)
+    # Types of columns, types of numbers and empty columns of them: to look these up takes longer than to convert a few
+    # rows, and the frame builds its whole schema anew for each.
+    dtypes: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    types: dict[str, tuple[NumberType, nw.Series[Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,8 +230,13 @@ class FrameTable:
     def n_rows(self) -> int:
         return len(self.frame)
 
+    def _dtype(self, name: str) -> Any:
+        if not self.dtypes:
+            self.dtypes.update(self.frame.schema)
+        return self.dtypes[name]
+
     def is_numeric(self, name: str) -> bool:
-        dtype, native = self.frame.schema[name], _native_type(self.frame[name])
+        dtype, native = self._dtype(name), _native_type(self.frame[name])
         if dtype.is_numeric() or (isinstance(native, np.dtype) and native.kind in "iuf"):  # any byte order
             return True
         if str(native).startswith("decimal"):  # Arrow's decimals of any width
@@ -248,14 +257,22 @@ class FrameTable:
 
     def is_integer(self, name: str) -> bool:
         native = _native_type(self.frame[name])
-        return self.frame.schema[name].is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
+        return self._dtype(name).is_integer() or (isinstance(native, np.dtype) and native.kind in "iu")
 
     def number_type(self, name: str) -> NumberType:
-        series = self.frame[name]
-        native = _native_type(series)
-        if isinstance(native, np.dtype):
-            return NumberType.of(native.name, nullable=False)
-        return NumberType.of(str(native if series.dtype == nw.Unknown else series.dtype))
+        return self._typed(name)[0]
+
+    def _typed(self, name: str) -> tuple[NumberType, nw.Series[Any]]:
+        """The type of a column of numbers, and the column without its rows."""
+        if name not in self.types:
+            series = self.frame[name]
+            native = _native_type(series)
+            if isinstance(native, np.dtype):
+                found = NumberType.of(native.name, nullable=False)
+            else:
+                found = NumberType.of(str(native if series.dtype == nw.Unknown else series.dtype))
+            self.types[name] = (found, series.head(0))
+        return self.types[name]
 
     def declared_order(self, name: str) -> tuple[Any, ...] | None:
         dtype = _native_type(self.frame[name])
@@ -265,8 +282,8 @@ class FrameTable:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         series = self.frame[name]
-        if not (self.frame.schema[name] == nw.Boolean or self.is_numeric(name)):
-            raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self.frame.schema[name]}")
+        if not (self._dtype(name) == nw.Boolean or self.is_numeric(name)):
+            raise InvalidDataError(f"column {name!r} must hold numbers; it has type {self._dtype(name)}")
         known = series.dtype.is_numeric() or series.dtype == nw.Boolean
         try:
             values = series.cast(nw.Float64).to_numpy() if known else series.to_numpy()
@@ -324,10 +341,10 @@ class FrameTable:
             if isinstance(column, tuple):
                 built[name] = _take(self._palette(name, column[0]), column[1], self.frame[name].to_native())
             else:
-                whole = name not in fractional
+                whole, (kind, like) = name not in fractional, self._typed(name)
                 if whole:
-                    self.number_type(name).check(column, name)
-                built[name] = _numbers_like(self.frame[name], column, keep_type=whole)
+                    kind.check(column, name)
+                built[name] = _numbers_like(like, column, keep_type=whole)
         native = self.frame.to_native()
         return sys.modules["pyarrow"].table(built) if self.frame.implementation.is_pyarrow() else type(native)(built)
 

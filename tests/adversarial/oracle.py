@@ -90,7 +90,7 @@ def _numbers(case: Case, ex: gce.Explanation) -> Iterator[Failure]:
 
 
 def _undecided(case: Case, which: NDArray[Any]) -> bool:
-    """Whether rows lie right on the boundary of a model in single precision, where the batch decides."""
+    """Whether rows lie right on the boundary of a model that rounds coarsely, where the batch decides."""
     if not which.size or case.subject.noise is None or case.subject.score is None:
         return False
     some = case.table.rows({name: v[which] for name, v in case.table.values.items()})
@@ -317,8 +317,10 @@ def _favourable_before(
         if is_narrow(case) and not _stays(case, walk, direction, row, float(points[h])):
             continue
         if case.subject.noise is not None and case.subject.score is not None:
-            # a clearance is a number of standard errors, of which this is the largest seen nearby
-            near = case.table.rows(_near(case, walk, direction, row, float(points[h])))
+            # a clearance is a number of standard errors, of which this is the largest seen nearby: in points that are
+            # far enough apart to be rounded in ways of their own, and still in the same piece of the network
+            apart = np.full(200, row), points[h] * np.linspace(1 - 1e-3, 1 + 1e-3, 200)
+            near = case.table.rows(walk.at(direction, *apart))
             if abs(float(case.subject.score(native)[0])) < NOISE * case.subject.noise(near):
                 continue
         if case.subject.score is not None and abs(float(case.subject.score(native)[0])) < _unclear(case):

@@ -6,6 +6,7 @@ answers, written here once more so that nothing of ours stands between.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.svm import SVC
 
 from tests.adversarial import models, networks, oddities, rows
 from tests.adversarial.tables import Table
@@ -202,7 +204,44 @@ def _classifier(kind: str, model: Any, asked: dict[str, Any], wanted: Any, call:
         def score(X: Any) -> NDArray[np.float64]:
             return np.asarray(model.predict_proba(X), dtype=float)[:, place] - 0.5
 
-    return Subject(kind, model, asked, decide, score, _is_single(model))
+    single = _is_single(model)
+    if call or single or not _is_sum(model):
+        return Subject(kind, model, asked, decide, score, single)
+    sign = 1.0 if model.classes_[1] == wanted else -1.0
+
+    def summed(X: Any) -> NDArray[np.float64]:
+        return sign * np.asarray(model.decision_function(X), dtype=float).ravel()
+
+    return Subject(kind, model, asked, decide, summed, single, functools.partial(_off_by, model))
+
+
+def _is_sum(model: Any) -> bool:
+    """Whether a classifier's score of two classes is one sum of products."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if isinstance(last, SVC):
+        return bool(last.kernel == "linear" and len(last.classes_) == 2)
+    known = type(last).__module__.startswith("sklearn.") and hasattr(last, "decision_function")
+    return known and len(getattr(last, "coef_", ())) == 1
+
+
+def _off_by(model: Any, X: Any) -> float:
+    """The largest rounding error of such scores: against their sums in more than double precision.
+
+    Large products may cancel in them: those with coefficients of columns that are nearly alike, or with the support
+    vectors of a machine that was stopped early.
+    """
+    last, seen = (model[-1], model[:-1].transform(X)) if isinstance(model, Pipeline) else (model, X)
+    said = np.asarray(last.decision_function(seen)).ravel()
+    if isinstance(last, SVC):
+        rows, vectors, dual = map(_widened, (seen, last.support_vectors_, last.dual_coef_))
+        exact = (rows @ vectors.T) @ dual.ravel()
+    else:
+        exact = _widened(seen) @ _widened(last.coef_).ravel()
+    return float(np.abs(said - exact - np.longdouble(np.ravel(last.intercept_)[0])).max(initial=0.0))
+
+
+def _widened(matrix: Any) -> NDArray[np.longdouble]:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.longdouble)
 
 
 def _is_single(model: Any) -> bool:

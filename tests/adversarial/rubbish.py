@@ -14,12 +14,14 @@ import datetime
 import decimal
 import fractions
 import itertools
+import os
 import pathlib
 import random
 import re
 import resource
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -308,6 +310,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the calls, drawn by --seed")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    os.chdir(tempfile.mkdtemp(prefix="rubbish-"))  # some values are the names of files
     drawn = random.Random(given.seed)
     doors = [d for d in all_doors() if given.only in d.name]
     values = VALUES | more_values()

@@ -27,14 +27,28 @@ def test_nothing_is_wrong(first: int) -> None:
         assert not report.failures, f"python -m tests.adversarial {seed} shows it: {report.failures}"
 
 
-@pytest.mark.parametrize(("seed", "large"), [(500404, True), (2101509, False), (2120375, False), (2120776, False)])
+@pytest.mark.parametrize(
+    ("seed", "large"),
+    [
+        (500404, True),
+        (2101509, False),
+        (2120375, False),
+        (2120776, False),
+        (4104062, False),
+        (4402648, False),
+        (4500405, False),
+    ],
+)
 def test_what_once_failed(seed: int, large: bool) -> None:
     """What the library or the oracle once got wrong.
 
     500404: far out, a network in single precision rounds larger sums than where its precision was learnt. 2101509: a
     scaler rounds whole numbers that are kept in half precision, which the clearance covers. 2120375: before a model in
     single precision, a column in half precision still moves in its own, coarser steps. 2120776: where parts of a robust
-    model were compiled wrongly, its originals are searched.
+    model were compiled wrongly, its originals are searched. 4104062: a score that
+    hardly rises; its rounding errors were measured in points so close that they are rounded alike.
+    4402648: a linear support vector machine that was stopped early, whose sums cancel. 4500405: the same where two
+    columns are alike.
     """
     assert not solve(seed, large=large).failures
 

@@ -66,6 +66,8 @@ def test_every_door_opens_with_what_it_takes() -> None:
         lambda: gce.Settings(exact=1),
         lambda: gce.Settings(timeout="soon"),
         lambda: gce.explain(f, rows(), settings={}),
+        lambda: gce.audit(f, rows(), by="d", rng=10**5000),
+        lambda: gce.FeatureSpace.from_frame(rows()).decode(np.zeros((1, 7)), wide=np.array([])),  # type: ignore[arg-type]
         lambda: gce.explain(f, rows(), settings=0),
         lambda: gce.explain(f, rows(), settings=np.array([1, 2])),
         lambda: gce.audit(f, rows(), by="d", audit_settings={}),

@@ -147,6 +147,30 @@ def test_batches_of_any_size_give_the_same(tmp_path):
     assert found[0][1] == found[1][1]
 
 
+def test_a_large_row_group_is_not_decoded_at_once(tmp_path):
+    rows, rng = 2_000_000, np.random.default_rng(0)
+    X = pa.table({f"c{i}": rng.normal(size=rows) for i in range(3)})
+    pq.write_table(X, tmp_path / "all.parquet", row_group_size=rows)
+    (part,) = parquet(tmp_path / "all.parquet").parts
+    held = pa.total_allocated_bytes()
+    some = []
+    for batch in part.batches(X.column_names, 10_000):
+        some.append(pa.total_allocated_bytes() - held)
+        assert batch.num_rows <= 10_000
+    assert len(some) >= 200
+    assert max(some) < X.nbytes / 4, (max(some), X.nbytes)
+
+
+def test_columns_that_folders_hold_and_names_with_dots(tmp_path):
+    rows = pa.table({"a": [1, 2, 3], "b": ["x", "y", "x"], "c.d": [1.0, 2.0, 3.0], "c": [4, 5, 6]})
+    pq.write_to_dataset(rows, tmp_path / "in", partition_cols=["b"])
+    source = parquet(tmp_path / "in")
+    for columns in (["c", "b", "c.d"], ["b"], ["c"]):
+        read = [batch.select(columns).to_pylist() for part in source.parts for batch in part.batches(columns, 2)]
+        found = sorted((row for batch in read for row in batch), key=str)
+        assert found == sorted(rows.select(columns).to_pylist(), key=str)
+
+
 def test_progress_is_reported_by_rows(tmp_path):
     p = problem("linear")
     source = cut(p.X, tmp_path / "in", 3)
@@ -510,7 +534,7 @@ def test_no_space_left_keeps_finished_parts(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"source": "nowhere.parquet"}, "cannot be read as Parquet"),
+        ({"source": "nowhere.parquet"}, "source names nowhere.parquet: there is no such file"),
         ({"source": 3}, "the rows must be a path"),
         ({"row_id": "nobody"}, "row_id names unknown column 'nobody'"),
         ({"batch_rows": 0}, "batch_rows must be"),

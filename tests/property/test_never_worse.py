@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import globece as gce
+from globece.search.climb import EFFORTS
+from globece.search.rounds import schedule
 from paper.cases import case
 
 KINDS: dict[str, Any] = {
@@ -57,12 +59,28 @@ def test_more_effort_is_never_worse(seed: int, kind: str, n: int) -> None:
     asked: dict[str, Any] = {"space": space, "n_directions": n, "rng": seed}
     quick = gce.explain(model, X, effort="quick", **asked)
     assert quick.model is not None
-    per_input, least, most = quick.model.allowance
-    usual = int(np.clip(per_input * quick.n_affected, least, most))
+    usual = int(quick.model.allowance.usual(quick.n_affected))
     rays = [usual // 5 + 1, usual, 5 * usual + 10]
     scores = [gce.explain(model, X, search=gce.Climb(rays=r), **asked).score for r in rays]
     assert all(b <= a + SLACK for a, b in pairwise(scores)), scores
     assert quick.score >= scores[1] - SLACK
+
+
+@pytest.mark.parametrize("n_rounds", [1, 2])
+def test_more_effort_begins_with_the_rounds_of_less(n_rounds: int) -> None:
+    quick, usual, thorough = (schedule(10_000, 10_000 * EFFORTS[effort], n_rounds) for effort in EFFORTS)
+    assert sum(usual) == pytest.approx(10_000)
+    assert (len(usual), len(thorough)) == (n_rounds, n_rounds + 3)
+    assert thorough[:n_rounds] == usual
+    assert quick == pytest.approx(usual[:1]) or n_rounds == 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_quick_search_of_a_network_is_its_one_round(seed: int) -> None:
+    model, X, space = problem(seed, "network")
+    quick, usual = (gce.explain(model, X, space=space, rng=seed, effort=e) for e in ("quick", "default"))
+    assert (quick.directions == usual.directions).all()
 
 
 @pytest.mark.paper_data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,36 @@ def test_a_crash_of_catboost_is_an_error(name: str, tmp_path: Path) -> None:
         except GlobeCEError as error:
             outcomes.add(type(error).__name__)
     assert outcomes <= {"read", "FileFormatError"}
+
+
+@pytest.fixture(scope="module")
+def catboost(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    file = tmp_path_factory.mktemp("models") / "model.cbm"
+    saved = SAVED["catboost"]
+    saved.make(*saved.rows(200), file)
+    return file.read_bytes()
+
+
+def test_what_another_process_cannot_read_is_not_read_here(
+    catboost: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ends in an error there may end in a crash here: CatBoost reads past what it has checked."""
+    damaged, file = bytearray(catboost), tmp_path / "model.cbm"
+    struct.pack_into("<I", damaged, 8, 0)  # where its content begins
+    file.write_bytes(bytes(damaged))
+    library = pytest.importorskip("catboost")
+    monkeypatch.setattr(library.CatBoost, "load_model", lambda *_, **__: pytest.fail("it was read here"))
+    with pytest.raises(FileFormatError, match=r"damaged CatBoost model|not a model that CatBoost"):
+        load_model(file)
+
+
+def test_what_catboost_cannot_name_is_an_error(catboost: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "model.cbm"
+    name = SAVED["catboost"].rows(200)[0].columns[0].encode()
+    assert name in catboost
+    file.write_bytes(catboost.replace(name, b"\xff" + name[1:]))
+    with pytest.raises(FileFormatError, match=r"not a model that CatBoost .* can read.*UnicodeDecodeError"):
+        load_model(file)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from globece.cli import main
 from globece.cli.config import DEEPEST, FEATURE, KEYS, LARGEST, LONGEST_LINE, FeatureWish, line_of, read_config
 from globece.errors import InvalidParameterError
 
@@ -152,3 +154,14 @@ def test_any_file_is_read_or_refused(content: bytes) -> None:
             assert KEYS[section][key].fits(value)
     said: list[dict[str, Any]] = [wish.said() for wish in config.features.values()]
     assert all(FEATURE[key].fits(value) for wish in said for key, value in wish.items())
+
+
+def test_what_does_not_fit_the_data_is_said_with_its_line(tmp_path: Path) -> None:
+    rows = "".join(f"{20 + i},{'ab'[i % 2]},{i % 2}\n" for i in range(40))
+    (tmp_path / "d.csv").write_text(f"age,home,y\n{rows}", encoding="utf-8")
+    (tmp_path / "g.toml").write_text("[features]\nage = {}\nhome = { range = [1, 3] }\n", encoding="utf-8")
+    given = [tmp_path / "d.csv", "--model", "logistic", "--outcome", "y", "--favourable", "1"]
+    result = CliRunner().invoke(main, [str(a) for a in ("explain", *given, "--config", tmp_path / "g.toml")])
+    assert result.exit_code == 2
+    assert "'home'" in result.stderr
+    assert "g.toml, line 3" in result.stderr

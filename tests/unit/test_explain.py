@@ -367,7 +367,7 @@ def test_a_bar_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None
         ({"n_directions": "many"}, "'auto'; got 'many'"),
         ({"n_directions": 81, "search": Race(UniformSampling(), 80)}, "n_directions is 81 but only 80 candidates"),
         ({"rng": "seed"}, "rng must be"),
-        ({"rng": -1}, "rng must not be negative"),
+        ({"rng": -1}, "rng must be a whole number >= 0"),
         ({"rng": True}, "rng must be"),
         ({"space": "inferred"}, "space must be a FeatureSpace"),
         ({"cost": 3.0}, "cost must be a CostModel"),

@@ -33,7 +33,9 @@ from globece.models.base import Model
 from globece.models.decision import decision
 from globece.models.inputs import Input, Lookup, Number, Steps, evaluate, identity
 from globece.models.trees.ensemble import TreeEnsemble, native_categories, supports
+from globece.models.trees.layout import MOST_STEPS, depths, read_only
 from globece.models.trees.plain import every_event, plain_favourable, plain_first_flip, plain_sums
+from globece.models.trees.rows import leads
 from globece.space import FeatureSpace
 
 FloatArray = NDArray[np.float64]
@@ -429,6 +431,36 @@ def test_first_flip_is_the_first(case: Case) -> None:
 
 def test_kernel_is_its_twin(case: Case) -> None:
     check_twin(case)
+
+
+def test_walking_down_is_the_search_for_leaves(case: Case) -> None:
+    """Shallow trees are walked down in a fixed number of steps; to the last bit it is what the search finds."""
+    model, some = case.model, read_only(case.Z)
+    walk, whole = model._walk, model._arrays
+    inner = model.trees.child >= 0
+    shallow = depths(model.trees).max() <= MOST_STEPS and model.trees.outputs.shape[1] == 1
+    assert (walk is not None) == (shallow and (model.trees.slot[inner] >= 0).all())
+    searched, walked = leads(whole[0], None, *whole[1:], some), leads(whole[0], walk, *whole[1:], some)
+    np.testing.assert_array_equal(searched.view(np.int64), walked.view(np.int64))
+
+
+def test_trees_that_add_nothing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    params: dict[str, Any] = {"n_estimators": 40, "gamma": 10.0, "reg_alpha": 8.0, "learning_rate": 1.0}
+    found = matrix_case(xgb(**params), missing=True)
+    assert 0 < found.model.idle < 40
+    assert len(found.model.trees.roots) == 40 - found.model.idle
+    check_predictions(found)
+    check_twin(found)
+    monkeypatch.setattr("globece.models.trees.ensemble.without_idle", lambda trees: trees)
+    whole = matrix_case(xgb(**params), missing=True).model
+    assert whole.idle == 0
+    directions = random_directions(found.space, 5, np.random.default_rng(3))
+    limit = np.full((5, len(found.Z)), 3.0)
+    np.testing.assert_array_equal(found.model.margin(found.Z), whole.margin(found.Z))
+    np.testing.assert_array_equal(
+        found.model.first_flip(found.Z, directions, limit), whole.first_flip(found.Z, directions, limit)
+    )
+    assert found.model.allowance == whole.allowance
 
 
 def catboost_model(kind: str = "Classifier", **params: Any) -> Any:

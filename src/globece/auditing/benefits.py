@@ -23,6 +23,7 @@ from globece.case.scaling import Scaled
 from globece.directions.fixed import direction_of
 from globece.explanation import Explanation, Provenance, explanation_of, scaled_along
 from globece.kept import freeze
+from globece.saving import Shown
 from globece.space import BoolArray, FloatArray
 
 
@@ -53,7 +54,7 @@ class Benefit:
 
 
 @dataclass(frozen=True, eq=False)
-class Beneficiaries:
+class Beneficiaries(Shown):
     """Who benefits from an action.
 
     Attributes

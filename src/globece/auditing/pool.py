@@ -390,7 +390,7 @@ def _shared_out(part: Affected, search: CandidateSearch, n_inputs: int, n_parts:
     An explanation follows a least number of rays, however few inputs there are; many small groups would each do so.
     It also follows a largest number, which all climbs together keep to.
     """
-    per_input, least, most = part.model.allowance
+    per_input, least, most, _ = part.model.allowance
     n = len(part.inputs)
     each = max(
         min(per_input * n, MOST_SHARE * most / (n_folds(n_inputs) * n_parts)),

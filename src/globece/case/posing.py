@@ -20,7 +20,6 @@ from globece.errors import (
     TimeLimitError,
     check_instance,
     check_number,
-    describe,
     wrong,
 )
 from globece.models.base import Model
@@ -36,6 +35,7 @@ from globece.tables import Table, read_table
 ASK_AGAIN = 256  # rows on which predictions are compared, where decoding restores them exactly
 ASK_AT_ONCE = 65_536  # most rows on which predictions are compared before encoding and after decoding
 BUDGETS = (1e-9, 1e9)
+LARGEST_SEED = 2**128
 Kind = TypeVar("Kind")
 Seed = int | np.random.Generator | None
 
@@ -169,8 +169,8 @@ def generator_of(rng: Seed) -> np.random.Generator:
         rng, (int, np.integer, np.random.Generator, type(None))
     ):
         raise wrong("rng", "a whole number >= 0, a numpy Generator or None", rng)
-    if isinstance(rng, (int, np.integer)) and rng < 0:
-        raise InvalidParameterError(f"rng must not be negative; got {describe(rng)}")
+    if isinstance(rng, (int, np.integer)) and not 0 <= rng < LARGEST_SEED:
+        raise wrong("rng", "a whole number >= 0 and below 2**128", rng)
     return np.random.default_rng(rng)
 
 

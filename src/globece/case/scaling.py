@@ -16,7 +16,7 @@ from globece.pricing import costs_at, horizons
 from globece.progress import AT_A_TIME, INTERRUPTIONS, Monitor, Pace
 from globece.space import FloatArray, IntArray
 
-UNHURRIED = 2.0  # seconds per batch without a time limit
+LOST = 8  # a batch without a time limit is at most this part of all inputs: what Ctrl-C loses
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +81,28 @@ def in_reach(n: int, work: Callable[[IntArray], None], monitor: Monitor, *, firs
     monitor
         Says whether the time is up, and is told if that, or Ctrl-C, left inputs out.
     first, most
-        Size of the first batch, and of the largest; later sizes are adapted to the time that batches take.
+        Size of the first batch, and of the largest. Under a time limit later sizes are adapted to the time that batches
+        take; otherwise they are the same on any machine, and so is what the model is asked.
 
     Raises
     ------
     TimeLimitError
         If the time was over before the first batch was done.
     """
-    pace, done = Pace(first, AT_A_TIME if monitor.time_limit is not None else UNHURRIED), 0
+    pace, done = Pace(first, AT_A_TIME) if monitor.time_limit is not None else None, 0
+    size, largest = first, max(first, n // LOST)
     order = np.arange(n) if n <= min(first, most) else np.random.default_rng(0).permutation(n)
     try:
         while done < n:
             if done and monitor.is_over():
                 break
-            part = np.sort(order[done : done + min(pace.size, most)])
-            pace.start()
+            part = np.sort(order[done : done + min(pace.size if pace else size, most)])
+            if pace is not None:
+                pace.start()
             work(part)
-            pace.done(len(part))
+            if pace is not None:
+                pace.done(len(part))
+            size = min(2 * size, largest)
             done += len(part)
             monitor.found()
     except INTERRUPTIONS as why:

@@ -15,6 +15,7 @@ from globece.cli import options, output
 from globece.cli.delivery import deliver, finish
 from globece.cli.options import Asked, need
 from globece.cli.task import names, prepare
+from globece.cli.wording import about_of
 from globece.errors import check_number
 
 HELP = """Find two-level rules for the rows of DATA, a CSV, Parquet or Arrow file: the baseline AReS.
@@ -28,7 +29,7 @@ The model and its options are those of globece explain.
 Examples:
   globece ares loans.csv --model logistic --outcome approved --immutable sex,age
   globece ares loans.csv --model loans.ubj --outcome approved --subgroups sex,race
-  globece ares loans.parquet --model loans.skops --plain --support 0.2 --json rules.json
+  globece ares loans.parquet --model loans.skops --plain --support 0.2 --html rules.html
 """
 
 
@@ -45,6 +46,7 @@ Examples:
 @options.seed
 @options.time_limit
 @options.json_path
+@options.html
 @options.reading
 @options.volume
 @options.asked
@@ -63,7 +65,7 @@ def ares(asked: Asked, plain: bool, support: float | None, bins: int, rules: int
         ares_settings=replace(base, support=support, bins=bins, max_rules=rules),
         **task.wishes,
     )
-    deliver(found, asked, show)
+    deliver(found, asked, show, about=about_of(asked))
     finish(found)
 
 

@@ -18,6 +18,7 @@ from globece.cli.groups import columns, columns_of
 from globece.cli.options import Asked, need
 from globece.cli.suggestions import did_you_mean
 from globece.cli.task import number, prepare
+from globece.cli.wording import about_of
 from globece.errors import InvalidParameterError, UnknownFeatureError
 from globece.io.files import write_text
 from globece.space import FeatureSpace
@@ -31,6 +32,7 @@ model is asked about every row. It also tells who loses the favourable outcome b
 Examples:
   globece who-benefits loans.csv --model loans.ubj --change income=+500
   globece who-benefits --config globece.toml --change housing=own --change duration=-6 --by sex
+  globece who-benefits loans.csv --model loans.ubj --change income=+500 --html page.html
 """
 
 
@@ -43,6 +45,7 @@ Examples:
 @options.outcome
 @options.constraints
 @options.json_path
+@options.html
 @options.reading
 @options.volume
 @options.asked
@@ -74,7 +77,11 @@ def who_benefits(asked: Asked, change: tuple[str, ...], scaled: bool, by: tuple[
         else:
             show(found, output.results())
 
-    delivery.each((write_json, print_result))
+    def write_html() -> None:
+        if asked.html is not None:
+            delivery.write_page(found, asked.html, about_of(asked))
+
+    delivery.each((write_json, write_html, print_result))
 
 
 def actions(changes: tuple[str, ...], space: FeatureSpace) -> dict[str, Any]:

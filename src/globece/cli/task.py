@@ -144,7 +144,13 @@ def ignored_of(asked: Asked, columns: list[str]) -> set[str]:
 def space_of(X: Any, asked: Asked, known: Iterable[str]) -> FeatureSpace:
     """The feature space that the options and the configuration ask for: an option wins for the features it names."""
     frame = nw.from_native(X, eager_only=True)
-    space = FeatureSpace.from_frame(X, **constraints_of(frame, asked, known))
+    try:
+        space = FeatureSpace.from_frame(X, **constraints_of(frame, asked, known))
+    except InvalidParameterError as error:
+        places = [asked.config.where("features", name) for name in asked.features if repr(name) in str(error)]
+        if not places:
+            raise
+        raise type(error)(f"{error} (the configuration says so in {places[0]})") from error
     for name, wish in asked.features.items():
         shaped = name in space.names and name not in names("--categorical", asked.categorical, list(space.names))
         if shaped and wish.kind is not None and space[name].kind != wish.kind:

@@ -14,11 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from globece.distributed.task import POSITION
-from globece.errors import InvalidDataError, InvalidParameterError, describe
+from globece.errors import InvalidDataError, InvalidParameterError, clipped, describe
 
 PART_ROWS = 200_000  # of a part, at least, where row groups are smaller: what is lost with a worker
+BUFFER = 1 << 17  # bytes of a column that are read at once
 ALLOWED = "a path to a Parquet file or folder, a list of files, a PyArrow dataset, or a Dask or Spark DataFrame"
 
 
@@ -88,9 +90,7 @@ class ParquetPart:
         self._check()
         at = self.first
         try:
-            for batch in self.fragment.to_batches(
-                schema=self.schema, columns=list(columns), batch_size=rows, batch_readahead=1, use_threads=False
-            ):
+            for batch in _streamed(self.fragment, [self.schema.field(name) for name in columns], rows):
                 if len(batch):
                     yield with_positions(batch, at)
                     at += len(batch)
@@ -195,18 +195,31 @@ def is_of(source: Any, library: str) -> bool:
     return type(source).__module__.partition(".")[0].startswith(library)
 
 
+def dataset(source: Any, parameter: str = "source") -> Any:
+    """The PyArrow dataset of one path or several; anything else as it is."""
+    if not is_path(source):
+        return source
+    paths = [str(Path(p)) for p in source] if isinstance(source, (list, tuple)) else str(Path(source))
+    try:
+        found = ds.dataset(paths, format="parquet", partitioning="hive")
+    except FileNotFoundError as error:
+        raise InvalidDataError(f"{parameter} names {clipped(str(paths))}: there is no such file or folder") from error
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidDataError(
+            f"{parameter} names {clipped(str(paths))}, which cannot be read as Parquet: {clipped(str(error))}"
+        ) from error
+    if not found.files:
+        raise InvalidDataError(f"{parameter} names {clipped(str(paths))}: there are no files in it")
+    return found
+
+
 def parquet(source: Any, *, part_rows: int = PART_ROWS) -> Source:
     """The parts of a Parquet dataset, given as paths or as a PyArrow dataset.
 
     Files are taken in the order of their paths. A number may be an integer in one file and a double in another, as
     pandas writes a column with missing values; other differences are errors.
     """
-    if is_path(source):
-        paths = [str(Path(p)) for p in source] if isinstance(source, (list, tuple)) else str(Path(source))
-        try:
-            source = ds.dataset(paths, format="parquet", partitioning="hive")
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidDataError(f"{paths} cannot be read as Parquet: {error}") from error
+    source = dataset(source)
     if not isinstance(source, ds.FileSystemDataset):
         raise InvalidParameterError(f"the rows must be {ALLOWED}; got {describe(source)}")
     fragments = sorted(source.get_fragments(), key=lambda f: str(f.path))
@@ -226,6 +239,31 @@ def parquet(source: Any, *, part_rows: int = PART_ROWS) -> Source:
     if not at:
         raise InvalidDataError("the dataset has no rows")
     return Source(schema, tuple(parts), f"{len(fragments):,} Parquet file(s)", tuple(stamps))
+
+
+def _streamed(fragment: Any, columns: Sequence[pa.Field], rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a fragment, a few pages of each column at a time.
+
+    A dataset's own scanner decodes a whole row group before its first batch; some writers put a million rows in one.
+    """
+    options, held = fragment.format.read_options, ds.get_partition_keys(fragment.partition_expression)
+    with pq.ParquetFile(
+        fragment.path,
+        filesystem=fragment.filesystem,
+        read_dictionary=sorted(options.dictionary_columns),
+        coerce_int96_timestamp_unit=options.coerce_int96_timestamp_unit,
+        buffer_size=BUFFER,
+        pre_buffer=False,
+    ) as file:
+        written, groups = {*file.schema_arrow.names}, [group.id for group in fragment.row_groups]
+        names = [c.name for c in columns if c.name in written]
+        for batch in file.iter_batches(batch_size=rows, row_groups=groups, columns=names, use_threads=False):
+            arrays = [
+                batch.column(c.name).cast(c.type) if c.name in written
+                else pa.repeat(pa.scalar(held.get(c.name), c.type), len(batch))
+                for c in columns
+            ]  # fmt: skip
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(columns))
 
 
 def _grouped(fragment: Any, part_rows: int) -> Iterator[tuple[list[int], int]]:

@@ -8,7 +8,8 @@ import sys
 import threading
 from contextlib import suppress
 
-# Reads a length of 8 bytes and so many bytes, works on them, and answers with one byte; until its input ends.
+# Reads a length of 8 bytes and so many bytes, and works on them. It answers with a length of 4 bytes and so many bytes:
+# what went wrong, or nothing. So on, until its input ends.
 LOOP = """
 import os, sys
 answers = os.dup(1)
@@ -18,12 +19,17 @@ while True:
     if len(head) < 8:
         break
     raw = sys.stdin.buffer.read(int.from_bytes(head, "little"))
+    wrong = b""
     try:
         work(raw)
-    except Exception:
-        pass
-    os.write(answers, b".")
+    except Exception as error:
+        wrong = f"{type(error).__name__}: {error}"[:500].encode("utf-8", "replace")
+    os.write(answers, len(wrong).to_bytes(4, "little") + wrong)
 """
+DIED = "it ends the process that does it"
+# Memory that was never written, or no longer belongs to anything, has odd contents there (in glibc): who reads it is
+# found out at the first try, and not at the tenth.
+ODD_MEMORY = {"MALLOC_PERTURB_": "165"}
 
 
 class Apart:
@@ -34,13 +40,15 @@ class Apart:
     Parameters
     ----------
     code
-        Python that defines ``work``, a function of bytes. What it raises does not matter.
+        Python that defines ``work``, a function of bytes, which raises where something is wrong with them.
 
     Examples
     --------
-    >>> apart = Apart("import os\ndef work(raw): os.abort() if raw == b'bad' else None")
-    >>> apart.survives(b"good"), apart.survives(b"bad"), apart.survives(b"good")
-    (True, False, True)
+    >>> apart = Apart("import os\ndef work(raw): os.abort() if raw == b'bad' else int(raw)")
+    >>> apart.wrong_with(b"7"), apart.wrong_with(b"bad"), apart.wrong_with(b"8")
+    (None, 'it ends the process that does it', None)
+    >>> apart.wrong_with(b"x")
+    "ValueError: invalid literal for int() with base 10: b'x'"
     """
 
     def __init__(self, code: str) -> None:
@@ -48,8 +56,8 @@ class Apart:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def survives(self, raw: bytes) -> bool:
-        """Whether the process is still there after it worked on these bytes."""
+    def wrong_with(self, raw: bytes) -> str | None:
+        """What came up when the process worked on these bytes; ``None`` where nothing did."""
         with self._lock:
             process = self._started()
             assert process.stdin is not None
@@ -58,10 +66,12 @@ class Apart:
                 process.stdin.write(len(raw).to_bytes(8, "little"))
                 process.stdin.write(raw)
                 process.stdin.flush()
-                if process.stdout.read(1) == b".":
-                    return True
+                head = process.stdout.read(4)
+                said = process.stdout.read(int.from_bytes(head, "little"))
+                if len(head) == 4:
+                    return said.decode("utf-8", "replace") or None
             self._end()
-            return False
+            return DIED
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
@@ -70,7 +80,7 @@ class Apart:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                env={**os.environ, **ODD_MEMORY, "OMP_NUM_THREADS": "1"},
             )
         return self._process
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from globece.errors import FileFormatError, ModelError, require
-from globece.io.apart import Apart
+from globece.io.apart import DIED, Apart
 from globece.io.booster_checks import check_catboost, check_lightgbm, check_xgboost, rewritten
 from globece.io.files import first_line
 from globece.models.trees import ubjson
@@ -184,23 +184,39 @@ CLASSIFYING = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "QueryCrossEntropy")
 
 
-# In a process of its own: read the model, and predict rows of odd values.
+# In a process of its own, what is done with a model later: read it, ask for its parts, predict rows of odd values. Some
+# models do not take such rows, or cannot be written as JSON; but none may crash.
 TRIAL = """
+import contextlib, os, tempfile
 from catboost import CatBoost
 def work(raw):
     model = CatBoost().load_model(blob=raw)
-    texts, n = set(model.get_cat_feature_indices()), len(model.feature_names_)
-    for number, text in ((0.0, ""), (1e30, "a"), (-1e30, "b"), (float("nan"), "1")):
-        model.predict([[text if i in texts else number for i in range(n)]])
     model.get_all_params()
+    model.classes_
+    texts, n = {*model.get_cat_feature_indices(), *model.get_text_feature_indices()}, len(model.feature_names_)
+    rows = [
+        [text if i in texts else number for i in range(n)]
+        for number, text in ((0.0, ""), (1e30, "a"), (-1e30, "b"), (float("nan"), "1"))
+    ]
+    with contextlib.suppress(Exception):
+        model.predict(rows)
+        model.calc_leaf_indexes(rows)
+    with contextlib.suppress(Exception), tempfile.TemporaryDirectory() as folder:
+        model.save_model(os.path.join(folder, "model.json"), format="json")
 """
 _trial = Apart(TRIAL)
 
 
 def try_apart(raw: bytes, file: Path) -> None:
-    """Raise where reading a model ends the process that does it: CatBoost trusts what is inside."""
-    if not _trial.survives(raw):
+    """Raise where another process cannot read and use a model: CatBoost trusts what is inside, and may crash on it."""
+    wrong = _trial.wrong_with(raw)
+    if wrong == DIED:
         raise FileFormatError(f"{file} is a damaged CatBoost model: reading it makes CatBoost crash; save it again")
+    if wrong is not None:
+        catboost = require("catboost", extra="catboost", caller=f"load_model({file.name!r})")
+        raise FileFormatError(
+            f"{file} is not a model that CatBoost {catboost.__version__} can read; {NEWER} ({wrong.splitlines()[0]})"
+        )
 
 
 def load_catboost(file: Path) -> Any:

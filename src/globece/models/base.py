@@ -16,11 +16,23 @@ if TYPE_CHECKING:
 
 
 class Allowance(NamedTuple):
-    """Number of rays that a search may follow: per affected input, and in total at least and at most."""
+    """Number of rays that a search may follow: per affected input, and in total at least and at most.
+
+    It spends them in so many ``rounds``.
+    """
 
     per_input: float
     least: int
     most: int
+    rounds: int = 2
+
+    def usual(self, n_inputs: int) -> float:
+        """Rays for so many affected inputs.
+
+        >>> Allowance(4.0, 7_000, 12_000).usual(2000)
+        8000.0
+        """
+        return float(min(max(self.per_input * n_inputs, self.least), self.most))
 
 
 class Model(ABC):

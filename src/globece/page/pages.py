@@ -16,6 +16,7 @@ from globece.page.arrays import Page
 from globece.page.audited import audit_page
 from globece.page.compared import comparison_page
 from globece.page.html import document, quiet
+from globece.page.still import STILLS
 from globece.page.widget import widget
 from globece.saving import DRAWN, Drawn
 
@@ -29,13 +30,18 @@ MAKERS: dict[type, Callable[[Page, Any, About], None]] = {}
 
 def page_of(result: Any, about: About | None = None) -> Page:
     """The page of a result."""
-    said = About() if about is None else check_instance("about", about, About)
+    said = about_of(about)
     if type(result) not in MAKERS:
         kinds = sorted(kind.__name__ for kind in MAKERS)
         raise InvalidParameterError(f"there are pages of {', '.join(kinds)}, and none of {describe(result)}")
     page = Page({"format": "globece.page", "version": VERSION})
     MAKERS[type(result)](page, result, said)
     return page
+
+
+def about_of(about: About | None) -> About:
+    """The words given, or none."""
+    return About() if about is None else check_instance("about", about, About)
 
 
 def explanation_page(page: Page, ex: Explanation, about: About) -> None:
@@ -124,6 +130,8 @@ class _Pages(Drawn):
     """How results draw themselves: :class:`globece.saving.Saved` calls this."""
 
     def html(self, result: Any, about: Any) -> str:
+        if type(result) in STILLS:
+            return STILLS[type(result)](result, about_of(about)).document()
         return document(page_of(result, about))
 
     def save(self, result: Any, path: Any, about: Any) -> None:

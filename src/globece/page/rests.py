@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from globece.baselines import RecourseSet
 from globece.explanation import Explanation
 from globece.page import words
 from globece.page.about import About
@@ -17,7 +18,7 @@ UNRECORDED = "not recorded"
 SHORT = 12  # letters of a fingerprint on the first screen
 
 
-def fingerprint(ex: Explanation) -> str:
+def fingerprint(ex: Explanation | RecourseSet) -> str:
     """SHA-256 of the affected inputs, as they are encoded, with their positions and columns."""
     digest = hashlib.sha256(repr(ex.space.columns).encode())
     digest.update(np.ascontiguousarray(ex.rows, dtype="<i8").tobytes())
@@ -26,7 +27,7 @@ def fingerprint(ex: Explanation) -> str:
     return digest.hexdigest()
 
 
-def favourable(ex: Explanation, about: About) -> str:
+def favourable(ex: Explanation | RecourseSet, about: About) -> str:
     """The favourable outcome, in the report's words and the model's."""
     said = ex.provenance.favourable
     return f"{about.favourable} ({said})" if about.favourable else said
@@ -55,15 +56,16 @@ def limits(space: FeatureSpace, about: About) -> list[str]:
     return found
 
 
-def first_line(ex: Explanation, about: About) -> list[str]:
+def first_line(ex: Explanation | RecourseSet, about: About) -> list[str]:
     """What the first screen says that the answer rests on."""
     p = ex.provenance
     fixed = [about.label(name) for name in held(ex.space)]
-    method = "exact" if p.method == "exact" else "searched: somebody may have a cheaper way that was not seen"
+    method = "searched: somebody may have a cheaper way that was not seen" if p.method == "searched" else p.method
+    example = f"; {words.cost_example(ex, about)}" if isinstance(ex, Explanation) else ""
     return [
         f"Favourable outcome: {favourable(ex, about)}",
         f"Held fixed: {', '.join(fixed[:8]) + (f' and {len(fixed) - 8} more' if len(fixed) > 8 else '') or 'nothing'}",
-        f"Cost: {ex.cost.unit}; {words.cost_example(ex, about)}",
+        f"Cost: {ex.cost.unit}{example}",
         f"Method: {method}",
         f"Seed: {_first_known(about.seed, p.seed)}",
         named("Data", about.data, _data(ex, about)),
@@ -80,7 +82,7 @@ def _first_known(*seeds: int | None) -> int | str:
     return next((seed for seed in seeds if seed is not None), UNRECORDED)
 
 
-def _data(ex: Explanation, about: About) -> str:
+def _data(ex: Explanation | RecourseSet, about: About) -> str:
     """The data's fingerprint: of the file, of the rows, or of the affected inputs, whichever is known first."""
     if about.data_sha256:
         return about.data_sha256[:SHORT]

@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from globece.case.affected import Affected
-from globece.case.ordering import spread_order
+from globece.case.ordering import content_order, spread_order
 from globece.directions.chains import Chain, as_matrix
-from globece.directions.judging import in_order
 from globece.errors import check_choice, check_count, keep_checked
 from globece.progress import Monitor
 from globece.search.protocol import Proposal
@@ -22,8 +21,8 @@ TURNS = 3  # searches of the trees that stand in for a black box
 AFTERWARDS = 0.15  # share of the rays that the black box itself is then searched with
 ROUGH_POINTS = 16  # along a black box's ray, while climbing
 Effort = Literal["quick", "default", "thorough"]
-# As multiples of the usual rays: the first round, the two of a search by default, and three more.
-EFFORTS: dict[Effort, float] = {"quick": 0.2, "default": 1.0, "thorough": 70.0}
+# As multiples of the usual rays: the first round of two, both of them, and three more (after a single round 85).
+EFFORTS: dict[Effort, float] = {"quick": 0.2, "default": 1.0, "thorough": 85.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +37,11 @@ class Climb:
     max_features
         Most features that a direction may move: people must read the result.
     rays
-        Most rays to follow for the first direction, and about 0.45 times as many for each further one; by default as
+        Most rays to follow for the first direction, and about 0.4 times as many for each further one; by default as
         many as the kind of model, the affected inputs and the effort warrant. They are spent in rounds, each four times
         the last, and a round that does not fit is left out.
     effort
-        ``"quick"`` for a first look, ``"default"``, or ``"thorough"``, about seventy times as long: for an audit that
+        ``"quick"`` for a first look, ``"default"``, or ``"thorough"``, seventy times as long or more: for an audit that
         is filed.
     """
 
@@ -82,25 +81,27 @@ class Climb:
 def _climbed(problem: Affected, wanted: int, plateau: float, settings: Climb, salt: int, monitor: Monitor) -> Proposal:
     """Climb by rounds."""
     ordered, margins = _spread(problem, salt)
-    per_input, least, most = problem.model.allowance
-    usual = float(np.clip(per_input * len(ordered.inputs), least, most))
+    allowance = problem.model.allowance
+    usual = allowance.usual(len(ordered.inputs))
     pool = Pool(ordered, problem.model.rough(ROUGH_POINTS).located(ordered.inputs[:MOST_INPUTS]))
-    rays = settings.rays or usual * EFFORTS[settings.effort]
+    rays: float = settings.rays or usual * EFFORTS[settings.effort]
+    if settings.rays is None:  # a round that was begun is finished, so that more effort is never worse
+        rays = max(rays, schedule(usual, usual, allowance.rounds)[0])
     search = Rounds(pool, salt, settings.max_features, monitor, margins=margins)
     if can_stand_in(ordered):
         search.given = _with_a_stand_in(ordered, wanted, plateau, settings, salt, monitor)
         usual, rays = usual * AFTERWARDS, rays * AFTERWARDS
-    chains = search.run(schedule(usual, rays), wanted, plateau)
+    chains = search.run(schedule(usual, rays, allowance.rounds), wanted, plateau)
     return Proposal(problem.cost.normalise(as_matrix(chains, problem.cost)), search.seen, search.headroom(chains))
 
 
 def _spread(problem: Affected, salt: int) -> tuple[Affected, FloatArray]:
     """The problem with its inputs in an order of which every beginning stands for all, and their margins."""
-    ordered, _ = in_order(problem, salt)
+    order = content_order(problem.inputs, salt)
     # a black box's margins would take calls of the user's model
-    margins = problem.model.margin(ordered.inputs) if problem.model.exact else np.zeros(len(ordered.inputs))
-    order = spread_order(margins, np.random.default_rng(salt))
-    return replace(ordered, inputs=np.ascontiguousarray(ordered.inputs[order])), margins[order]
+    margins = problem.model.margin(problem.inputs) if problem.model.exact else np.zeros(len(order))
+    order = order[spread_order(margins[order], np.random.default_rng(salt))]
+    return replace(problem, inputs=np.ascontiguousarray(problem.inputs[order])), margins[order]
 
 
 def _with_a_stand_in(
@@ -113,12 +114,11 @@ def _with_a_stand_in(
         trees = stand_in.fitted()
         if trees is None:
             return levels
-        per_input, least, most = trees.allowance
-        usual = float(np.clip(per_input * len(problem.inputs), least, most))
+        usual = trees.allowance.usual(len(problem.inputs))
         margins = trees.margin(problem.inputs)
         search = Rounds(Pool(problem, trees), salt, settings.max_features, monitor, margins=margins)
         last = turn == TURNS - 1
-        search.run(schedule(usual, usual), wanted if last else 1, plateau if last else 0.0)
+        search.run(schedule(usual, usual, trees.allowance.rounds), wanted if last else 1, plateau if last else 0.0)
         levels = search.levels
         if not last:
             stand_in.ask_along(list(search.found[1]), trees)

@@ -27,7 +27,6 @@ from globece.search.headroom import Headroom
 from globece.space import FloatArray
 
 GROWTH = 4.0  # a round has so many times the rays of the one before
-BEFORE = 1  # rounds before the one that ends a search with the usual rays
 EVENLY = 0.3  # share of a sample in which all inputs count alike; in the rest by what they pay
 LEAST_INPUTS = 160  # inputs that judge a round at least
 FEW_INPUTS = 512  # of them, those that judge every chain; all judge those that may be chosen
@@ -38,11 +37,15 @@ OF_A_CLIMB = 5000  # rays of a climb, where there are enough of them for several
 NEW = 0.5  # share of the rays for a new chain, where others are polished
 POLISHING = 3.0  # a climb from what is there takes fewer steps, which may be so many times wider
 CLOSELY = 192  # inputs on which a chain has been looked at closely
-JUDGED = 3  # sets of chains that are judged by all inputs of a round
-FURTHER = 0.45  # rays of each further direction, as a share of those of the first
+JUDGED = 3  # sets of chains that are judged by more inputs,
+JUDGES = 1536  # so many of them, before the best is judged by all inputs of a round
+PRUNED_BY = 64  # inputs that say which moves may be left out at all
+OF_A_STEP = 1500  # rays of a step or so: with fewer there is one climb
+LEAST_LEFT = 0.5  # share of the rays for climbing at least, whatever the first moves took
+FURTHER = 0.4  # rays of each further direction, as a share of those of the first
 
 
-def schedule(usual: float, rays: float) -> list[float]:
+def schedule(usual: float, rays: float, n_rounds: int) -> list[float]:
     """Rays of each round for the first direction: all rounds that fit, or a shorter one.
 
     Parameters
@@ -51,8 +54,10 @@ def schedule(usual: float, rays: float) -> list[float]:
         The rays of a search that is asked for nothing else; they are those of the first few rounds together.
     rays
         The rays that there are.
+    n_rounds
+        How many rounds a search with the usual rays has.
     """
-    shares = GROWTH ** np.arange(-BEFORE, 1)
+    shares = GROWTH ** np.arange(n_rounds)
     rounds = [min(usual * float(shares[0] / shares.sum()), rays)]
     while sum(rounds) + rounds[-1] * GROWTH <= rays * 1.001:
         rounds.append(rounds[-1] * GROWTH)
@@ -218,10 +223,7 @@ class Rounds:
             self.spent = evaluator.spent
             self.seen += evaluator.seen
         self._remember(evaluator)
-        chosen = self._chosen(sample, level, n)
-        short = self._pruned(chosen, min(n, FEW_INPUTS))
-        better = short != chosen and self.pool.paid(short, n).sum() <= self.pool.paid(chosen, n).sum()
-        self.levels[level] = short if better else chosen
+        self.levels[level] = self._chosen(sample, level, n)
         self.found[level] |= dict.fromkeys(self.levels[level])
         self.monitor.found()
 
@@ -247,19 +249,21 @@ class Rounds:
 
     def _climb_new(self, evaluator: Evaluator, level: int, number: int, allowance: float) -> None:
         """Climb one more chain: on from the best that were reached before, and from single moves."""
-        n, climbs = len(evaluator.problem.inputs), int(np.clip(allowance / OF_A_CLIMB, 2, STARTS))
+        n, begin = len(evaluator.problem.inputs), evaluator.spent
         effort = Effort.of(int(allowance / (2 if number else 1)), n, 1)
-        reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
-        before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
         if not self.starts[level]:
             self.starts[level] = first_moves(evaluator, effort, STARTS)
             self.start = self.start or self.starts[level][0]
             self.found[level][self.starts[level][0]] = None
             evaluator.monitor.found()
-        new = self.starts[level][: max(climbs - len(before), 1)]
+        left = max(begin + allowance - evaluator.spent, LEAST_LEFT * allowance)
+        climbs = 1 if level > 1 and left < OF_A_STEP else int(np.clip(left / OF_A_CLIMB, 2, STARTS))
+        reached = list(dict.fromkeys(c for part in self.found[1 : level + 1] for c in part)) if number else []
+        before = self._distinct(level, reached, (climbs + 1) // 2, min(n, FEW_INPUTS))
+        new = self.starts[level][: max(climbs - len(before), int(climbs > 1))]
         del self.starts[level][: len(new)]
+        end = evaluator.spent + left
         climbers = [Climber(evaluator, chain, effort, self.max_features) for chain in (*before, *new)]
-        end = evaluator.spent + allowance
         while climbers and evaluator.spent < end and not evaluator.monitor.should_stop():
             # the better half goes on, the last one to the end
             turns = len(climbers).bit_length()
@@ -295,9 +299,11 @@ class Rounds:
         sets.append((*below, best))
         if level > 1:
             sets += self._of_all_seen(sample, level, [s for s in (mine, *sets) if len(s) == level])
-        # the better ones on few inputs are judged by more, beside what there was
-        sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, few).sum()))
-        sets = [s for s in dict.fromkeys([mine, below, *sets[:JUDGED]]) if s]
+        # the better ones on few inputs are judged by more, and the best by all, beside what there was
+        more = min(n, JUDGES)
+        for judges, kept in ((few, JUDGED), (more, 1)):
+            sets = sorted(dict.fromkeys(sets), key=lambda s: float(self.pool.paid(s, judges).sum()))[:kept]
+        sets = [s for s in dict.fromkeys([mine, below, self._pruned(sets[0], more)]) if s]
         return sets[int(np.argmin([self.pool.paid(s, n).sum() for s in sets]))]
 
     def _of_all_seen(self, sample: Sample, level: int, sets: Sequence[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
@@ -318,10 +324,11 @@ class Rounds:
     def _confirmed(self) -> tuple[Chain, ...]:
         """The best of the levels; by the model itself, where a rougher one was asked and the inputs are few."""
         problem, levels = self.pool.problem, [level for level in self.levels if level]
-        n = len(problem.inputs)
-        if self.pool.model is problem.model or not problem.model.exact or n > FEW_INPUTS:
+        model, n = problem.model, len(problem.inputs)
+        is_followed = model.tree_ensemble is not None or model.half_spaces is not None  # exactly, in the search as well
+        if len(levels) == 1 or is_followed or not model.exact or n > FEW_INPUTS:
             return levels[-1]
-        exact = Pool(problem, problem.model)
+        exact = Pool(problem, model)
         return min(reversed(levels), key=lambda level: float(exact.paid(level, n).sum()))
 
     def _pruned(self, chains: tuple[Chain, ...], n: int) -> tuple[Chain, ...]:
@@ -331,9 +338,11 @@ class Rounds:
             others = self.pool.paid(kept[:i] + kept[i + 1 :], n)
             while kept[i].n_features > 1:
                 shorter = [c.canonical() for c in shortened(kept[i])]
-                totals = np.minimum(self.pool.costs([kept[i], *shorter], n), others).sum(axis=1)
-                best = int(totals[1:].argmin())
-                if totals[1 + best] > totals[0]:
+                for judges in sorted({min(n, PRUNED_BY), min(n, FEW_INPUTS), n}):  # few inputs tell which do lower it
+                    totals = np.minimum(self.pool.costs([kept[i], *shorter], judges), others[:judges]).sum(axis=1)
+                    order = np.argsort(totals[1:], kind="stable")
+                    shorter = [shorter[j] for j in order if totals[1 + j] <= totals[0]]
+                if not shorter:
                     break
-                kept[i] = shorter[best]
+                kept[i] = shorter[0]
         return tuple(dict.fromkeys(kept))

@@ -88,7 +88,7 @@ class LinearModel(Model):
     terms: int = 0
 
     exact = True
-    allowance = Allowance(10.0, 18_000, 1_000_000)
+    allowance = Allowance(3.0, 8_000, 1_000_000)
 
     @property
     def half_spaces(self) -> LinearModel:

@@ -27,7 +27,17 @@ from globece.models.trees import rays, rows
 from globece.models.trees.compiling import compile_trees
 from globece.models.trees.decision_rule import LARGEST, PROBABILITY_DOUBLE, PROBABILITY_SINGLE, REACHES, DecisionRule
 from globece.models.trees.importing import native_categories, read, supports
-from globece.models.trees.layout import Located, Ranks, Routes, SpaceArrays, Trees, frozen, read_only
+from globece.models.trees.layout import (
+    Located,
+    Ranks,
+    Routes,
+    SpaceArrays,
+    Trees,
+    Walk,
+    frozen,
+    read_only,
+    without_idle,
+)
 from globece.models.trees.on_cuda import WORTHWHILE, Follower, is_supported
 from globece.models.trees.reading import Reading
 from globece.space import BoolArray, FeatureSpace, FloatArray, IntArray
@@ -51,6 +61,8 @@ class TreeEnsemble(FieldsOnly, Model):
         The compiled trees, and how the sums of their leaves become a decision.
     name
         What to call it in messages.
+    idle
+        How many trees were left out, since they are one leaf that adds 0.
 
     Examples
     --------
@@ -72,16 +84,18 @@ class TreeEnsemble(FieldsOnly, Model):
     trees: Trees
     rule: DecisionRule
     name: str
+    idle: int = 0
 
     exact = True
 
     @property
     def allowance(self) -> Allowance:
         """More where a ray passes fewer splits."""
-        n_trees, n_leaves = len(self.trees.roots), (len(self.trees.threshold) + len(self.trees.roots)) / 2
+        n_trees = len(self.trees.roots) + self.idle
+        n_leaves = (len(self.trees.threshold) + self.idle + n_trees) / 2
         splits = n_trees * np.log2(max(n_leaves / max(n_trees, 1), 2.0))  # on a row's way through all trees
         more = float(np.clip(USUAL_SPLITS / max(splits, 1.0), 1.0, 4.0))
-        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), int(45_000 + 7_500 * more))
+        return Allowance(17.0 * more, int(6_000 * min(more, 2.0)), 52_500)
 
     @property
     def tree_ensemble(self) -> TreeEnsemble:
@@ -136,7 +150,8 @@ class TreeEnsemble(FieldsOnly, Model):
         if rule.scalar:
             scores = outputs[:, 0] if rule.kind == REACHES else outputs @ _against(rule.favourable)
         trees = compile_trees(replace(reading.table, outputs=outputs), space, inputs, output, scores)
-        return cls(space, trees, _with_slack(rule, trees), name)
+        busy = without_idle(trees)
+        return cls(space, busy, _with_slack(rule, trees), name, len(trees.roots) - len(busy.roots))
 
     def favourable(self, Z: FloatArray) -> BoolArray:
         """Whether each row gets the favourable outcome."""
@@ -145,8 +160,9 @@ class TreeEnsemble(FieldsOnly, Model):
     def margin(self, Z: FloatArray) -> FloatArray:
         """How far each row is on the favourable side, in the ensemble's scores; negative on the unfavourable side."""
         out = np.empty(len(Z))
+        trees, rule, space = self._arrays
         for batch in _batches(len(Z)):
-            out[batch] = rows.leads(*self._arrays, _plain(Z[batch]))
+            out[batch] = rows.leads(trees, self._walk, rule, space, _plain(Z[batch]))
         return out
 
     def first_flip(
@@ -199,6 +215,11 @@ class TreeEnsemble(FieldsOnly, Model):
     @cached_property
     def _arrays(self) -> tuple[Trees, DecisionRule, SpaceArrays]:
         return frozen(self.trees), frozen(self.rule), frozen(self._space_arrays)
+
+    @cached_property
+    def _walk(self) -> Walk | None:
+        found = Walk.of(self.trees, np.float32 if self.rule.single else np.float64)
+        return None if found is None else frozen(found)
 
     @cached_property
     def _ranks(self) -> Ranks:

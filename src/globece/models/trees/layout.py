@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from globece.space import FloatArray
 
+MOST_STEPS = 8  # of a walk: of deeper trees many leaves are reached earlier
 Int32Array = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
@@ -40,6 +41,75 @@ class Trees(NamedTuple):
     odd_side: ByteArray  # (pieces,) 1 for the second child
 
 
+class Walk(NamedTuple):
+    """Shallow trees, for going down them in a fixed number of steps without asking where a leaf is.
+
+    A leaf's child is itself, and no value is above its cut. So no branch depends on a row, and the processor need not
+    guess.
+    """
+
+    root: Int32Array  # (trees,)
+    steps: Int32Array  # (trees,) to the deepest leaf
+    output: Int32Array  # (trees,) the output a tree adds to
+    cut: FloatArray  # (nodes,) inf at a leaf
+    slot: Int32Array  # (nodes,) 0 at a leaf
+    child: Int32Array  # (nodes,) itself at a leaf
+    missing: ByteArray  # (nodes,) 0 at a leaf
+    score: NDArray[Any]  # (nodes,) what a leaf adds, in the precision of the sums
+
+    @classmethod
+    def of(cls, trees: Trees, precision: type) -> Walk | None:
+        """The walk down an ensemble; ``None`` where trees are deep, ask odd questions or have several outputs."""
+        leaf = trees.child < 0
+        depth = depths(trees)
+        if (trees.slot[~leaf] < 0).any() or depth.max(initial=0) > MOST_STEPS or trees.outputs.shape[1] > 1:
+            return None
+        score: NDArray[Any] = np.zeros(len(leaf), precision)
+        score[leaf] = trees.outputs[trees.slot[leaf], 0]
+        return cls(
+            trees.roots,
+            np.maximum.reduceat(depth, trees.roots).astype(np.int32) if len(trees.roots) else trees.roots,
+            np.maximum(trees.output, 0),
+            np.where(leaf, np.inf, trees.threshold),
+            np.where(leaf, 0, trees.slot).astype(np.int32),
+            np.where(leaf, np.arange(len(leaf)), trees.child).astype(np.int32),
+            np.where(leaf, 0, trees.missing).astype(np.uint8),
+            score,
+        )
+
+
+def without_idle(trees: Trees) -> Trees:
+    """The same without trees of one leaf that adds 0: boosting goes on where nothing is left to learn."""
+    leaf = trees.child[trees.roots] < 0
+    idle = leaf & ~trees.outputs[np.where(leaf, trees.slot[trees.roots], 0)].any(axis=1)
+    if not idle.any() or idle.all():
+        return trees
+    kept = np.ones(len(trees.child), bool)
+    kept[trees.roots[idle]] = False
+    place = (np.cumsum(np.append(0, kept))).astype(np.int32)  # of each node, and of the end
+    child, parent = trees.child[kept], trees.parent[kept]
+    return trees._replace(
+        threshold=trees.threshold[kept],
+        slot=trees.slot[kept],
+        child=np.where(child < 0, -1, place[child]).astype(np.int32),
+        missing=trees.missing[kept],
+        parent=np.where(parent < 0, -1, place[parent]).astype(np.int32),
+        end=place[trees.end[kept]],
+        path=trees.path[kept],
+        roots=place[trees.roots[~idle]],
+        output=trees.output[~idle],
+    )
+
+
+def depths(trees: Trees) -> NDArray[np.int64]:
+    """How many splits are above each node."""
+    depth, above = np.zeros(len(trees.child), np.int64), trees.parent
+    while (above >= 0).any():
+        depth += above >= 0
+        above = np.where(above >= 0, trees.parent[above], -1)
+    return depth
+
+
 class Ranks(NamedTuple):
     """Splits ranked by the slot they test and by their threshold: those that a moving slot passes, in their order."""
 
@@ -62,11 +132,7 @@ class Ranks(NamedTuple):
         rank[node] = np.arange(len(node))
         first = np.searchsorted(slot[order], np.arange(n_slots + 1)).astype(np.int32)
         tree = (np.searchsorted(trees.roots, node, side="right") - 1).astype(np.int32)
-        depth, above = np.zeros(len(trees.child), np.int64), trees.parent
-        while (above >= 0).any():
-            depth += above >= 0
-            above = np.where(above >= 0, trees.parent[above], -1)
-        longest = int(np.maximum.reduceat(depth, trees.roots).sum()) if len(trees.roots) else 0
+        longest = int(np.maximum.reduceat(depths(trees), trees.roots).sum()) if len(trees.roots) else 0
         return cls(rank, node, tree, trees.threshold[node], first, longest)
 
 

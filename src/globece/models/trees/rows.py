@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from globece.models.trees.decision_rule import DecisionRule, decide, lead
-from globece.models.trees.layout import ByteArray, Int32Array, Located, Ranks, SpaceArrays, Trees
+from globece.models.trees.layout import ByteArray, Int32Array, Located, Ranks, SpaceArrays, Trees, Walk
 from globece.models.trees.slots import SMALLEST_DOUBLE, piece
 from globece.parallel import over_rows
 from globece.space import FloatArray
@@ -16,23 +16,30 @@ CHUNK = 32  # rows whose leaves are found together, tree by tree
 
 
 @njit(cache=True, error_model="numpy")
-def find_leaves(
-    trees: Trees, space: SpaceArrays, Z: FloatArray, first: int, last: int
-) -> tuple[FloatArray, Int32Array]:
-    """Slot values of some rows, and the node of each tree's leaf."""
-    width, n_blocks, n_trees = Z.shape[1], len(space.block_start), len(trees.roots)
-    threshold, slots, children, missing = trees.threshold, trees.slot, trees.child, trees.missing
-    odd_slot, odd_start, odd_cut, odd_side = trees.odd_slot, trees.odd_start, trees.odd_cut, trees.odd_side
-    values = np.empty((last - first, width + n_blocks))
+def _fill_values(space: SpaceArrays, Z: FloatArray, first: int, last: int, values: FloatArray) -> None:
+    """Slot values of some rows."""
+    width = Z.shape[1]
     for row in range(last - first):
         for c in range(width):
             values[row, c] = Z[first + row, c]
-        for b in range(n_blocks):
+        for b in range(len(space.block_start)):
             best = space.block_start[b]
             for c in range(best + 1, space.block_stop[b]):
                 if values[row, c] > values[row, best]:
                     best = c
             values[row, width + b] = best - space.block_start[b]
+
+
+@njit(cache=True, error_model="numpy")
+def find_leaves(
+    trees: Trees, space: SpaceArrays, Z: FloatArray, first: int, last: int
+) -> tuple[FloatArray, Int32Array]:
+    """Slot values of some rows, and the node of each tree's leaf."""
+    n_trees, width = len(trees.roots), Z.shape[1]
+    threshold, slots, children, missing = trees.threshold, trees.slot, trees.child, trees.missing
+    odd_slot, odd_start, odd_cut, odd_side = trees.odd_slot, trees.odd_start, trees.odd_cut, trees.odd_side
+    values = np.empty((last - first, width + len(space.block_start)))
+    _fill_values(space, Z, first, last, values)
     leaves = np.empty((last - first, n_trees), np.int32)
     for tree in range(n_trees):  # tree by tree, so that its nodes stay in the cache
         root = trees.roots[tree]
@@ -156,10 +163,49 @@ def _lead_rows(
             out[begin + row] = max(ahead, 0.0) if decide(rule, sums) else min(ahead, -SMALLEST_DOUBLE)
 
 
-def leads(trees: Trees, rule: DecisionRule, space: SpaceArrays, Z: FloatArray) -> FloatArray:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walk_rows(
+    walk: Walk, rule: DecisionRule, space: SpaceArrays, Z: FloatArray, first: int, last: int, out: FloatArray
+) -> None:
+    """The same as :func:`_lead_rows` where trees are shallow: many times faster than a search for each leaf."""
+    root, steps, output, score = walk.root, walk.steps, walk.output, walk.score
+    cut, slot, child, missing = walk.cut, walk.slot, walk.child, walk.missing
+    n_sums = len(rule.start)
+    values = np.empty((CHUNK, Z.shape[1] + len(space.block_start)))
+    sums, exact = np.empty((n_sums, CHUNK), score.dtype), np.empty(n_sums)
+    for begin in range(first, last, CHUNK):
+        n = min(CHUNK, last - begin)
+        _fill_values(space, Z, begin, begin + n, values)
+        for j in range(n_sums):
+            sums[j] = rule.start[j]
+        for tree in range(len(root)):
+            top, depth, j = np.uint64(root[tree]), steps[tree], output[tree]
+            for row in range(n):
+                node = top  # without a sign: an index that may be negative is looked at twice
+                for _ in range(depth):
+                    value = values[row, np.uint64(slot[node])]
+                    # sums of comparisons: `or` becomes a branch in some surroundings, which takes three times as long
+                    side = np.uint64(value > cut[node]) + (np.uint64(value != value) & np.uint64(missing[node]))
+                    node = np.uint64(child[node]) + side
+                sums[j, row] += score[node]
+        for row in range(n):
+            for j in range(n_sums):
+                exact[j] = sums[j, row]
+            ahead = lead(rule, exact)
+            out[begin + row] = max(ahead, 0.0) if decide(rule, exact) else min(ahead, -SMALLEST_DOUBLE)
+
+
+def leads(trees: Trees, walk: Walk | None, rule: DecisionRule, space: SpaceArrays, Z: FloatArray) -> FloatArray:
     """How far each row is on the favourable side; negative where it is not favourable."""
     out = np.empty(len(Z))
-    over_rows(len(Z), lambda first, last: _lead_rows(trees, rule, space, Z, first, last, out))
+
+    def work(first: int, last: int) -> None:
+        if walk is None:
+            _lead_rows(trees, rule, space, Z, first, last, out)
+        else:
+            _walk_rows(walk, rule, space, Z, first, last, out)
+
+    over_rows(len(Z), work)
     return out
 
 
