@@ -184,22 +184,30 @@ CLASSIFYING = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "QueryCrossEntropy")
 
 
-# In a process of its own, what is done with a model later: read it, ask for its parts, predict rows of odd values. Some
-# models do not take such rows, or cannot be written as JSON; but none may crash.
+# In a process of its own, what is done with a model later: read it, ask for its parts, predict rows of odd values. A
+# whole model predicts rows of its own kinds, as lists and as a frame; it may refuse missing numbers, and not each can be
+# written as JSON; but none may crash.
 TRIAL = """
-import contextlib, os, tempfile
+import contextlib, os, random, tempfile
 from catboost import CatBoost
+ROWS = 300  # CatBoost predicts blocks of 128 rows in another way than a few, and looks categories up by their hashes
+draw = random.Random(0)
 def work(raw):
     model = CatBoost().load_model(blob=raw)
     model.get_all_params()
     model.classes_
-    texts, n = {*model.get_cat_feature_indices(), *model.get_text_feature_indices()}, len(model.feature_names_)
-    rows = [
-        [text if i in texts else number for i in range(n)]
-        for number, text in ((0.0, ""), (1e30, "a"), (-1e30, "b"), (float("nan"), "1"))
-    ]
-    with contextlib.suppress(Exception):
+    texts, names = {*model.get_cat_feature_indices(), *model.get_text_feature_indices()}, model.feature_names_
+    def row(number, text):
+        return [text if i in texts else number for i in range(len(names))]
+    rows = [row(0.0, ""), row(1e30, "a"), row(-1e30, "b")]
+    rows += [row(draw.uniform(-1, 1) * 10.0 ** draw.randint(-3, 6), str(draw.getrandbits(20))) for _ in range(ROWS)]
+    if not model.get_embedding_feature_indices():
         model.predict(rows)
+        with contextlib.suppress(ImportError):
+            import pandas
+            model.predict(pandas.DataFrame(rows, columns=names))
+    with contextlib.suppress(Exception):
+        model.predict([row(float("nan"), "1")] * ROWS)
         model.calc_leaf_indexes(rows)
     with contextlib.suppress(Exception), tempfile.TemporaryDirectory() as folder:
         model.save_model(os.path.join(folder, "model.json"), format="json")
