@@ -185,8 +185,8 @@ RANKING = ("YetiRank", "PairLogit", "QueryRMSE", "QuerySoftMax", "StochasticRank
 
 
 # In a process of its own, what is done with a model later: read it, ask for its parts, predict rows of odd values. A
-# whole model predicts rows of its own kinds, as lists and as a frame; it may refuse missing numbers, and not each can be
-# written as JSON; but none may crash.
+# whole model predicts rows of its own kinds, as lists and as a frame. It may refuse missing numbers, and not each can
+# be written as JSON; but none may crash.
 TRIAL = """
 import contextlib, os, random, tempfile
 from catboost import CatBoost
