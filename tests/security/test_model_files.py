@@ -154,6 +154,26 @@ def test_xgboost_comes_back_as_what_it_was(
         assert classes is None or loaded.classes_.tolist() == classes
 
 
+@pytest.mark.parametrize("name", ["num_target", "num_class", "num_feature"])
+@pytest.mark.parametrize("claimed", ["-1", "1000000000"])
+def test_xgboost_reserves_no_memory_for_what_is_only_claimed(
+    name: str, claimed: str, rows: pd.DataFrame, labels: np.ndarray[Any, Any], tmp_path: Path
+) -> None:
+    xgb.XGBClassifier(n_estimators=2).fit(rows, labels).save_model(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["learner"]["learner_model_param"][name] = claimed
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(FileFormatError, match="is not a whole XGBoost model"):
+        load_model(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("multi", ["one_output_per_tree", "multi_output_tree"])
+def test_xgboost_of_several_targets_is_read(multi: str, rows: pd.DataFrame, tmp_path: Path) -> None:
+    model = xgb.XGBRegressor(n_estimators=2, multi_strategy=multi, tree_method="hist")
+    model.fit(rows, np.column_stack([rows["debt"], rows["income"], rows["debt"]])).save_model(tmp_path / "model.json")
+    assert np.array_equal(load_model(tmp_path / "model.json").predict(rows), model.predict(rows))
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

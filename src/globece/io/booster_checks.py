@@ -14,6 +14,7 @@ from globece.errors import FileFormatError
 
 CHILDREN = ("left_children", "right_children")
 MOST = 1 << 31
+UNTRAINED = 1000  # most outputs of a model without trees
 
 
 def check_xgboost(document: dict[str, Any], file: Path) -> None:
@@ -33,10 +34,10 @@ class _Unlike(Exception):
 def _xgboost(document: dict[str, Any]) -> None:
     learner = document["learner"]
     params = learner["learner_model_param"]
-    n_features, n_classes = int(params["num_feature"]), max(1, int(params["num_class"]))
-    n_targets = max(1, int(params.get("num_target", "1")))
-    if not (0 <= n_features < MOST and n_classes < MOST and n_targets < MOST):
-        raise _Unlike(f"{n_features} features and {n_classes} classes")
+    n_features, n_classes = int(params["num_feature"]), int(params["num_class"])
+    n_targets = int(params.get("num_target", "1"))
+    if not (0 <= n_features < MOST and 0 <= n_classes < MOST and 0 <= n_targets < MOST):
+        raise _Unlike(f"{n_features} features, {n_classes} classes and {n_targets} targets")
     str(learner["objective"]["name"])
     for name in ("feature_names", "feature_types"):
         listed = learner.get(name, [])
@@ -45,7 +46,7 @@ def _xgboost(document: dict[str, Any]) -> None:
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
         n_weights = len(booster["model"]["weights"])
-        if n_weights != (n_features + 1) * n_classes:
+        if n_weights != (n_features + 1) * max(1, n_classes):
             raise _Unlike(f"{n_weights} weights for {n_features} features")
         return
     if booster["name"] not in ("gbtree", "dart"):
@@ -54,7 +55,10 @@ def _xgboost(document: dict[str, Any]) -> None:
     trees, info = model["trees"], np.asarray(model["tree_info"])
     if int(model["gbtree_model_param"]["num_trees"]) != len(trees) or len(info) != len(trees):
         raise _Unlike(f"{len(trees)} trees, {len(info)} entries in tree_info")
-    outputs = max(n_classes, n_targets)
+    outputs = max(1, n_classes, n_targets)
+    widest = max((int(tree["tree_param"].get("size_leaf_vector", "1")) for tree in trees), default=1)
+    if outputs > (len(trees) * max(1, widest) or UNTRAINED):  # XGBoost reserves memory for each that is claimed
+        raise _Unlike(f"{outputs} outputs of {len(trees)} trees")
     if len(info) and not 0 <= info.min() <= info.max() < outputs:
         raise _Unlike(f"trees of output {info.max()} among {outputs}")
     ends = np.asarray(model.get("iteration_indptr", [0, len(trees)]))
