@@ -401,6 +401,13 @@ def without(document: Any, place: tuple[Any, ...]) -> Any:
     return changed
 
 
+def test_a_place_that_no_array_has_is_named(golden: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(edited(edited(golden, ("n_rows",), 10**30), ("rows", 3), 2**63)))
+    with pytest.raises(FileFormatError, match=r"rows\[3\] must be a whole number from 0 to 9223372036854775807"):
+        Explanation.from_json(path)
+
+
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [

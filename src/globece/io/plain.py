@@ -148,7 +148,7 @@ class Node:
         array = _array(self.entries(length, per), {int}, np.int64)
         if array is None or (array.size and not (array.min() >= 0 and array.max() < below)):
             for item in self.items():
-                item.whole(high=below - 1)
+                item.whole(high=min(below, 2**63) - 1)  # no array has room for more
             raise AssertionError("a list of places is an array of places")
         return array
 
