@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import lightgbm as lgb
@@ -257,6 +258,23 @@ def test_an_alarm_sounds_where_a_gap_leaves_its_band(months: list[gce.Audit]) ->
     assert fifth.gap == pytest.approx(months[4].comparisons[0].gaps["score"].value)
     (wide,) = told(months).latest(width=50.0)
     assert wide.state == "inside"
+
+
+def test_what_is_no_longer_compared_is_unknown_and_not_forgotten(months: list[gce.Audit]) -> None:
+    history = told(months[:4])
+    other = dataclasses.replace(history.points[-1], date="2026-05-28", comparison="old against young")
+    found = dataclasses.replace(history, points=(*history.points, other)).latest()
+    assert {f.comparison: f.state for f in found} == {
+        "old against young": "reference",
+        history.points[0].comparison: "unknown",
+    }
+
+
+def test_a_gap_without_a_band_after_the_first_audits_is_unknown(months: list[gce.Audit]) -> None:
+    history = told(months[:4])
+    bare = dataclasses.replace(history, points=tuple(dataclasses.replace(p, margin=None) for p in history.points))
+    assert [f.state for f in bare.latest()] == ["unknown"]
+    assert [f.state for f in bare.latest(width=50.0)] == ["inside"]
 
 
 def test_a_history_is_read_back_and_drawn(months: list[gce.Audit], tmp_path: Any) -> None:

@@ -67,7 +67,8 @@ class Finding:
         The two sides.
     state
         ``"left"``: the whole interval is outside the band; ``"may have left"``: the gap is, its interval reaches in;
-        ``"inside"``; ``"unknown"``: it could not be computed; ``"reference"``: it is one of the first audits.
+        ``"inside"``; ``"unknown"``: it or its band could not be computed, or the two are no longer compared;
+        ``"reference"``: it is one of the first audits.
     gap
         The latest.
     band
@@ -166,20 +167,27 @@ class History:
         return centre - far, centre + far
 
     def latest(self, *, reference: int = REFERENCE, width: float | None = None) -> tuple[Finding, ...]:
-        """Where the gaps of the last audit lie; the parameters are those of :meth:`band`."""
+        """Where the latest gap of every comparison ever made lies; the parameters are those of :meth:`band`."""
         found = []
         for point in self.points:
             if point.date != self.dates[-1]:
                 continue
             band = self.band(point.comparison, reference=reference, width=width)
             found.append(Finding(point.comparison, self._state(point, band, reference), point.gap, band))
+        # a comparison that was made before and is not now, as when a group has become too small, is not forgotten
+        for name in dict.fromkeys(p.comparison for p in self.points):
+            if name not in {finding.comparison for finding in found}:
+                band = self.band(name, reference=reference, width=width)
+                found.append(Finding(name, UNKNOWN, None, band))
         return tuple(found)
 
     def _state(self, point: Point, band: tuple[float, float] | None, reference: int) -> str:
         if point.gap is None:
             return UNKNOWN
-        if band is None or point in [p for p in self._of(point.comparison) if p.gap is not None][:reference]:
+        if point in [p for p in self._of(point.comparison) if p.gap is not None][:reference]:
             return NEW
+        if band is None:
+            return UNKNOWN
         low, high = band
         if low <= point.gap <= high:
             return INSIDE
